@@ -132,20 +132,28 @@ async function run(options: ExperimentOptions, random: SeededRandom): Promise<Ex
   const load = long ? LONG_LOAD : SHORT_LOAD;
   await using site = await ChaosSite.start(load);
   progress('all hubs run');
-  await site.begin(load.every);
-  progress(`${site.connections.length} connections are paired`);
   const lost = new LostGrants(site);
   const stop = new AbortController();
   const ended = new AbortController();
-  const faults = new SiteFaults(site, stop.signal, progress);
-  const began = performance.now();
-  const background = [lost.watch(load.interval, stop.signal), collect(site, ended.signal)];
-  // Awaited at the end; until then a failure is no unhandled rejection.
-  const inBackground = Promise.all(background).catch((error: unknown) => ({ error }));
+  const failures: unknown[] = [];
+  const inBackground: Promise<void>[] = [];
+  const start = (task: Promise<void>) =>
+    inBackground.push(
+      task.catch((error: unknown) => {
+        failures.push(error);
+        stop.abort();
+      }),
+    );
+  start(collect(site, ended.signal));
   try {
+    await site.begin(load.every);
+    start(lost.watch(load.interval, stop.signal));
+    progress(`${site.connections.length} connections are paired`);
+    const faults = new SiteFaults(site, stop.signal, progress);
+    const began = performance.now();
     if (long) {
       const injecting = faults.run(random.whole(0, 999_999));
-      await untilEnough(options, site, lost);
+      await untilEnough({ ...options, signal: AbortSignal.any([options.signal, stop.signal]) }, site, lost);
       stop.abort();
       await injecting;
     } else {
@@ -159,15 +167,15 @@ async function run(options: ExperimentOptions, random: SeededRandom): Promise<Ex
     broken.push(...(await findDisagreement(site)));
     const counts = await site.appliances.stop();
     ended.abort();
-    const failure = await inBackground;
-    if ('error' in failure) throw failure.error;
+    await Promise.all(inBackground);
+    if (failures.length > 0) throw failures[0];
     await site.portalLog.collect();
     const summary = await summarize({ site, faults, lost, counts, seconds });
     return { figures: summary.figures, broken: [...broken, ...summary.broken] };
   } finally {
     stop.abort();
     ended.abort();
-    await inBackground;
+    await Promise.all(inBackground);
   }
 }
 
