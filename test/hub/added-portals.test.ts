@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { PortalsResponse } from '../../src/control/messages.ts';
 import type { RouteInput } from '../../src/control/routes.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
+import { unpackDiagnostics } from '../cli/diagnostics-archive.ts';
 import { eventually, HubProcess, type HubProcessOptions } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
@@ -192,11 +193,15 @@ describe('an added portal', () => {
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', portal: 'home' });
   });
 
-  test('the doctor names the added portals, and says if there is none', async () => {
+  test('the doctor names the added portals, or says that there is none, and its archive has no secret of theirs', async () => {
     await start();
     const without = await hub.cli('doctor');
     expect(without.stdout).toMatch(/^warn +portal +no cloud is chosen yet/m);
     await settled(await add(home()));
-    expect((await hub.cli('doctor')).stdout).toMatch(/^ok +portal\.home +.*"?latchkey portals check home/m);
+    const archive = join(hub.directory, 'diagnostics.tar.gz');
+    expect((await hub.cli('doctor', '--bundle', archive)).stdout).toMatch(
+      /^ok +portal\.home +.*latchkey portals check home/m,
+    );
+    for (const text of (await unpackDiagnostics(archive)).values()) expect(text).not.toContain(emulator.clientSecret);
   });
 });

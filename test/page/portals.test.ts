@@ -56,7 +56,7 @@ it.each([
   ['viessmann', ['/callback</code>', 'name="client_id"'], ['name="client_secret"']],
   ['hue', ['name="redirect_uri" value="http://localhost:'], ['/callback</code>']],
   ['tesla', ['name="variables.region" value="eu"', 'name="redirect_uri" value="https://127.0.0.1:'], []],
-  ['helper', ['name="base_url"', 'name="frontend_url"', 'name="client_secret"'], ['/callback</code>']],
+  ['helper', ['name="base_url"', 'name="frontend_url"', 'name="client_secret"'], ['/callback</code>', 'to register']],
   ['other', ['name="issuer"', '/callback</code>'], ['name="base_url"']],
 ])('the form for %s asks for what that cloud needs', async (cloud, shown, hidden) => {
   const { status, text } = await visitor.get(`/portals/add?cloud=${cloud}`);

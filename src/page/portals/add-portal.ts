@@ -159,13 +159,13 @@ function addPortalPage(
 !${steps === undefined ? '' : html`<ol class="steps" lang="en">!${steps}</ol>`}
 !${renderRedirectUri(texts, redirectUri)}
 <h2>${portal.enterHeading}</h2>`;
-  const isNothingToRegister = register === null && redirectUri === null;
+  const nothingToRegister = fields.length === 0 ? html`<p>${portal.nothingToRegister}</p>` : '';
   return {
     title: heading,
     narrow: true,
     body: html`!${backLink('/portals', portal.manage)}
 <h1>${heading}</h1>
-!${isNothingToRegister ? html`<p>${portal.nothingToRegister}</p>` : atCloud}
+!${register === null && redirectUri === null ? nothingToRegister : atCloud}
 !${csrfForm(session, '/portals/add', content, 'fields')}`,
   };
 }
