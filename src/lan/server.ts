@@ -13,7 +13,7 @@ import { createHttpApp, HTTP_OPTIONS, isWellFormed, type NotFoundPage } from './
 import { BAD_REQUEST_TEXT, Listener } from './listener.ts';
 import type { OpenedPort, PortName } from './listening-socket.ts';
 import type { AssertionReplayCache } from './oauth/assertion-replay-cache.ts';
-import { serveOAuthEndpoints } from './oauth/authorization-server.ts';
+import { rejectOAuthOverHttp, serveOAuthEndpoints } from './oauth/authorization-server.ts';
 
 /** The pages for browsers on the two listeners. */
 interface HubPages extends NotFoundPage {
@@ -65,7 +65,10 @@ export async function startLanServer(options: LanServerOptions): Promise<LanServ
   let { leaf } = options;
   const isForAddress = (address: string) => new X509Certificate(leaf.certificate).checkIP(address) !== undefined;
   const secure = await createRequestListener(options, (app) => serveHttpsRoutes(app, options, isForAddress));
-  const plain = await createRequestListener(options, (app) => options.pages.registerHttpRoutes(app, https.port));
+  const plain = await createRequestListener(options, (app) => {
+    rejectOAuthOverHttp(app, https.port);
+    options.pages.registerHttpRoutes(app, https.port);
+  });
   const createSecure = () => createSecureServer({ ...HTTPS_OPTIONS, ...tlsOptions(leaf) }, secure);
   const listeners = {
     https: https.sockets.map((socket) => new Listener(createSecure(), socket, { allowHalfOpen: false, timers })),

@@ -96,6 +96,17 @@ describe('failed client authentication', () => {
       () => [GRANT, basicAuthorization({ ...heater, client_secret: 'x\r\nx-injected: 1' })],
     ],
   ];
+  it('a request with missing credentials learns which ones, and one with wrong credentials that they are wrong', async () => {
+    const { client_id, client_secret } = heater;
+    const told = async (form: Record<string, string>, headers = {}) =>
+      expectError(await newDevice().token({ ...GRANT, ...form }, headers), 401, 'invalid_client')['error_description'];
+    expect(await told({})).toContain('has no client_id and no client_secret: send both');
+    expect(await told({ client_id })).toContain('has no client_secret: send both');
+    expect(await told({ client_secret })).toContain('has no client_id: send both');
+    expect(await told({}, { authorization: `Bearer ${client_secret}` })).toContain('not that of HTTP Basic');
+    expect(await told({ client_id, client_secret: 'wrong' })).toBe('the client_id or client_secret is wrong');
+  });
+
   it.for(cases)('the token endpoint answers 401 invalid_client to %s', async ([, make]) => {
     const [form, authorization] = make();
     const headers = authorization === undefined ? {} : { authorization: Buffer.from(authorization).toString('latin1') };
@@ -181,8 +192,11 @@ describe('invalid token requests', () => {
     for (const path of ['/oauth/token/', '/oauth/tokens', '/OAuth/Token', '/'])
       expect((await client.https(path, { ...question, body })).status, path).toBe(path === '/' ? 405 : 404);
     for (const path of ['/oauth/token', '/.well-known/oauth-authorization-server'])
-      for (const method of ['GET', 'POST'] as const)
-        expect((await client.http(path, { ...question, method, ...(method === 'POST' && { body }) })).status).toBe(404);
+      for (const method of ['GET', 'POST'] as const) {
+        const response = await client.http(path, { ...question, method, ...(method === 'POST' && { body }) });
+        const description = expectError(response, 404, 'invalid_request')['error_description'];
+        expect(description).toContain(`HTTPS only: use https://127.0.0.1:${hub.httpsPort}${path}`);
+      }
   });
 });
 

@@ -40,6 +40,10 @@ const FOR_ALL: Readonly<Record<Port, readonly string[]>> = {
   ],
   http: [
     'GET /',
+    'GET /.well-known/oauth-authorization-server',
+    'GET /oauth/*',
+    'POST /.well-known/oauth-authorization-server',
+    'POST /oauth/*',
     'GET /ca-old.pem',
     'GET /ca.pem',
     'GET /callback',

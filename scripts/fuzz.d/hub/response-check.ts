@@ -53,7 +53,8 @@ export function checkResponse(
   if (!operation.startsWith('POST /oauth/') || !request.sound || OF_HTTP.includes(status)) return wrong;
   if (request.forged === true && status < 400) wrong.push(`accepted a forged authentication: ${status}`);
   if (request.origin === 'http') {
-    const exists = /^content-type: application\/json/im.test(head) || status < 400;
+    // The 404 says in JSON where the endpoint is.
+    const exists = status !== 404 && (/^content-type: application\/json/im.test(head) || status < 400);
     return exists ? [...wrong, `exists without TLS: ${status}`] : wrong;
   }
   if (!/^cache-control: no-store$/im.test(head)) wrong.push(`lacks Cache-Control: no-store: ${status}`);

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Failure } from '../../core/failure.ts';
 import type { LanService } from '../../core/lan-service.ts';
 import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
@@ -13,7 +13,7 @@ import { sendError, sendUnavailable, setNoStore } from './errors.ts';
 import { type AuthenticatedClientRequest, type FormEndpointContext, serveFormEndpoint } from './form-endpoint.ts';
 import { serveRegistrationEndpoint } from './registration.ts';
 import { DeviceAuthorizationFormSchema, RevocationFormSchema, validateForm } from './request-schemas.ts';
-import { serveMetadataEndpoint } from './server-metadata.ts';
+import { METADATA_PATH, serveMetadataEndpoint } from './server-metadata.ts';
 import { serveTokenEndpoint } from './token.ts';
 
 /** Registers the OAuth endpoints for appliances. */
@@ -38,6 +38,20 @@ export function serveOAuthEndpoints(
   serveDeviceAuthorizationEndpoint(app, service, context);
   serveRegistrationEndpoint(app, service, environment);
   serveRevocationEndpoint(app, service, context);
+}
+
+/**
+ * Over plain HTTP there are no OAuth endpoints. An appliance that asks there learns where they are.
+ * @param httpsPort the port of the other listener
+ */
+export function rejectOAuthOverHttp(app: FastifyInstance, httpsPort: number): void {
+  const reject = async (request: FastifyRequest, reply: FastifyReply) => {
+    const url = `https://${request.hostname}:${httpsPort}${request.url.split('?')[0]}`;
+    return sendError(reply, 'invalid_request', `access is given over HTTPS only: use ${url}`, {}, 404);
+  };
+  // As early as this, so that no credentials are read.
+  for (const url of ['/oauth/*', METADATA_PATH])
+    app.route({ method: ['GET', 'POST'], url, onRequest: reject, handler: reject });
 }
 
 /**

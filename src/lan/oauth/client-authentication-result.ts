@@ -3,8 +3,8 @@ import type { Appliance } from '../../core/appliances/appliance.ts';
 /** The result of client authentication. */
 export type ClientAuthenticationResult =
   | { readonly kind: 'authenticated'; readonly appliance: Appliance }
-  /** Wrong or missing credentials: 401 `invalid_client`. */
-  | { readonly kind: 'refused'; readonly description: string }
+  /** Wrong or missing credentials: 401 `invalid_client`; `appliance` if they name one that the hub knows. */
+  | { readonly kind: 'refused'; readonly description: string; readonly appliance?: Appliance | undefined }
   /**
    * More than one authentication method, or parameters that contradict each other (RFC 6749, 2.3): 400
    * `invalid_request`.
@@ -13,9 +13,9 @@ export type ClientAuthenticationResult =
   /** The hub can't check the credentials at the moment: 503; `retryAfter` in whole seconds. */
   | { readonly kind: 'unavailable'; readonly description: string; readonly retryAfter: number };
 
-/** 401 `invalid_client`. */
-export function invalidClient(description: string): ClientAuthenticationResult {
-  return { kind: 'refused', description };
+/** 401 `invalid_client`. @param appliance that the credentials name */
+export function invalidClient(description: string, appliance?: Appliance): ClientAuthenticationResult {
+  return { kind: 'refused', description, appliance };
 }
 
 /** 400 `invalid_request`. */

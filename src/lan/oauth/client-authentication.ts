@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify';
+import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { LanService } from '../../core/lan-service.ts';
 import { verifySecretHash } from '../../system/secret-hash.ts';
 import { AssertionReplayCache } from './assertion-replay-cache.ts';
@@ -45,7 +46,12 @@ export function createClientAuthenticator(
       );
     }
     if (authorization !== undefined) return authenticateBasic(service, authorization, form.get('client_id'));
-    if (!hasAssertion) return authenticateSecret(service, form.get('client_id'), secret);
+    if (!hasAssertion) {
+      const id = form.get('client_id');
+      return id === undefined || secret === undefined
+        ? missingCredentials({ client_id: id, client_secret: secret }, service.findClient(id ?? ''))
+        : authenticateSecret(service, id, secret);
+    }
     if (type === undefined || assertion === undefined) {
       return invalidRequest('send both client_assertion_type and client_assertion');
     }
@@ -79,11 +85,11 @@ function authenticateBasic(
   id: string | undefined,
 ): ClientAuthenticationResult {
   const basic = /^basic +([a-z0-9+/]+=*)$/i.exec(authorization.trim())?.[1];
-  if (basic === undefined) return invalidClient(WRONG_CREDENTIALS);
+  if (basic === undefined) return invalidClient(NOT_BASIC);
   if (basic.length > decoded.length) return invalidClient(WRONG_CREDENTIALS);
   const pair = decoded.toString('utf8', 0, decoded.write(basic, 'base64'));
   const colon = pair.indexOf(':');
-  if (colon === -1) return invalidClient(WRONG_CREDENTIALS);
+  if (colon === -1) return invalidClient(NOT_BASIC);
   const password = pair.slice(colon + 1);
   const decodedId = formDecode(pair.slice(0, colon));
   if (id !== undefined && id !== decodedId) {
@@ -98,6 +104,20 @@ function authenticateBasic(
 
 const WRONG_CREDENTIALS = 'the client_id or client_secret is wrong';
 
+const NOT_BASIC = 'the Authorization header is not that of HTTP Basic with a client_id and a client_secret';
+
+/** What an appliance has to do whose library or configuration leaves its credentials out. */
+function missingCredentials(
+  parameters: Readonly<Record<string, string | undefined>>,
+  appliance: Appliance | undefined,
+): ClientAuthenticationResult {
+  const missing = Object.entries(parameters).flatMap(([name, value]) => (value === undefined ? [`no ${name}`] : []));
+  return invalidClient(
+    `the request has ${missing.join(' and ')}: send both, in the Authorization header (HTTP Basic) or in the form`,
+    appliance,
+  );
+}
+
 function authenticateSecret(
   service: LanService,
   id: string | undefined,
@@ -108,7 +128,9 @@ function authenticateSecret(
   const expected = appliance?.credentials.kind === 'secret' ? appliance.credentials.hash : null;
   let isValid = false;
   for (const secret of secrets) isValid = verifySecretHash(secret ?? '', expected) || isValid;
-  return isValid && appliance !== undefined ? { kind: 'authenticated', appliance } : invalidClient(WRONG_CREDENTIALS);
+  return isValid && appliance !== undefined
+    ? { kind: 'authenticated', appliance }
+    : invalidClient(WRONG_CREDENTIALS, appliance);
 }
 
 /** Both parts are form-encoded before they are joined (RFC 6749, 2.3.1). */

@@ -10,11 +10,14 @@ export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post',
 /** The signature algorithms of `private_key_jwt`: only asymmetric ones, because the hub stores no shared key. */
 export const ASSERTION_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'];
 
+/** RFC 8414, 3. */
+export const METADATA_PATH = '/.well-known/oauth-authorization-server';
+
 /**
  * Registers the metadata endpoint (RFC 8414). The issuer is the origin of the request, whose Host was checked before.
  */
 export function serveMetadataEndpoint(app: FastifyInstance): void {
-  app.get('/.well-known/oauth-authorization-server', { exposeHeadRoute: true }, async ({ host }) => ({
+  app.get(METADATA_PATH, { exposeHeadRoute: true }, async ({ host }) => ({
     issuer: `https://${host}`,
     token_endpoint: `https://${host}/oauth/token`,
     device_authorization_endpoint: `https://${host}/oauth/device_authorization`,
