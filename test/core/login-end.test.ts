@@ -38,7 +38,7 @@ function refreshed(grant: Grant, at: number, refreshTokenLifetime?: number, boot
 /** What is left of the login, in ms, and whether a person is reminded. */
 function endOf(grant: Grant, limits: LoginLimits, at: number) {
   const end = loginEnd(grant, limits, instantAt(at), null);
-  return end && { remaining: end.remaining, isNear: end.reminder !== null && end.remaining <= end.reminder };
+  return end && { remaining: end.remaining, isNear: end.remaining <= end.reminder };
 }
 
 describe('end of a login', () => {
@@ -93,16 +93,16 @@ describe('end of a login', () => {
   });
 
   test('the earliest of several ends counts', () => {
-    const limits = { loginLifetime: 7 * DAY, idleLifetime: 2 * DAY };
-    expect(endOf(loggedIn(DAY), limits, 0)?.remaining).toBe(DAY);
-    expect(endOf(loggedIn(), limits, 0)?.remaining).toBe(2 * DAY);
-    expect(endOf(refreshed(loggedIn(), 6 * DAY), limits, 6 * DAY)?.remaining).toBe(DAY);
+    const shrunk = refreshed(loggedIn(10 * DAY), 6 * DAY, 4 * DAY);
+    expect(endOf(shrunk, { ...NONE, loginLifetime: 12 * DAY }, 6 * DAY)?.remaining).toBe(4 * DAY);
+    expect(endOf(shrunk, { ...NONE, loginLifetime: 7 * DAY }, 6 * DAY)?.remaining).toBe(DAY);
   });
 
-  test('an idle limit never leads to a reminder, because the next refresh puts it off', () => {
-    const limits = { ...NONE, idleLifetime: 10 * DAY };
-    expect(endOf(refreshed(loggedIn(), 300 * DAY), limits, 308 * DAY)).toEqual({ remaining: 2 * DAY, isNear: false });
-    expect(endOf(loggedIn(), limits, 9.9 * DAY)?.isNear).toBe(false);
+  test('an idle limit is no end, because the next refresh puts it off, and hides no end that comes later', () => {
+    const idle = { ...NONE, idleLifetime: DAY };
+    expect(endOf(loggedIn(), idle, DAY - 1)).toBeNull();
+    const grant = refreshed(loggedIn(), 24 * DAY);
+    expect(endOf(grant, { ...idle, loginLifetime: 30 * DAY }, 24 * DAY)).toEqual({ remaining: 6 * DAY, isNear: true });
   });
 });
 
@@ -117,7 +117,7 @@ describe('lifetime of a refresh token in the responses', () => {
     let grant = loggedIn(whole, lifetime);
     for (let at = 0, refreshes = 0; refreshes < 50; refreshes++) {
       const due = at + 0.85 * Math.min(lifetime, whole);
-      expect(endOf(grant, NONE, due)?.isNear).toBe(false);
+      expect(endOf(grant, NONE, due)).toBeNull();
       // A person forces a refresh now and then, for example right after the login.
       at = refreshes % 7 === 0 ? at + 20 * SECOND : due;
       // Whole seconds, and a portal that takes a second longer than usual.
@@ -128,8 +128,8 @@ describe('lifetime of a refresh token in the responses', () => {
   test('one with less than 98 % of the whole lifetime has shrunk, and one of an unknown login has not', () => {
     const reminderOf = (lifetime: number, login = loggedIn(100 * DAY)) =>
       loginEnd({ ...login, refreshTokenLifetime: lifetime }, NONE, instantAt(0), null)?.reminder;
-    expect([reminderOf(98 * DAY), reminderOf(98 * DAY - 1)]).toEqual([null, 14 * DAY]);
-    expect(reminderOf(DAY, sampleGrant())).toBeNull();
+    expect([reminderOf(98 * DAY), reminderOf(98 * DAY - 1)]).toEqual([undefined, 14 * DAY]);
+    expect(reminderOf(DAY, sampleGrant())).toBeUndefined();
   });
 
   test('one whose end stays where it was leads to a reminder', () => {
@@ -139,7 +139,7 @@ describe('lifetime of a refresh token in the responses', () => {
       // The hub is restarted on each day; the boot clock is that of the samples.
       grant = refreshed(grant, at, Math.floor((7 * DAY - at) / SECOND) * SECOND, `boot-${1 + Math.floor(at / DAY)}`);
       const end = loginEnd(grant, NONE, grant.obtained, null);
-      if (end !== null && end.reminder !== null && end.remaining <= end.reminder) reminded.push(end.remaining);
+      if (end !== null && end.remaining <= end.reminder) reminded.push(end.remaining);
     }
     expect(reminded[0]).toBe(1.75 * DAY);
     expect(reminded.at(-1)).toBe(HOUR);

@@ -136,7 +136,7 @@ function loginEndFields(end: LoginEnd | null, now: Instant): Pick<ConnectionStat
   if (end === null) return { loginEnds: null };
   const { remaining, recorded, reminder } = end;
   const at = wholeMinutes(recorded) + wholeMinutes(now.wall + remaining - recorded);
-  const isNear = reminder !== null && remaining <= reminder;
+  const isNear = remaining <= reminder;
   return { loginEnds: rfc3339(at), ...(isNear && { loginEndingSince: rfc3339(at - reminder) }) };
 }
 

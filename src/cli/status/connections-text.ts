@@ -67,7 +67,7 @@ export function connectionRemarks(
   const saysEnd = ends !== null && state !== 'needs_pairing' && !conditions.some(({ code }) => code === 'login_ending');
   return [
     ...shown.map((condition) => conditionLine(condition, now)),
-    ...(saysEnd ? [`${printable(title)}: login ends on ${ends} unless it is renewed before`] : []),
+    ...(saysEnd ? [`${printable(title)}: login ends on ${ends} unless somebody logs in again before`] : []),
     ...(wanted === undefined ? [] : [scopeChangeText({ name, title }, scope, wanted, link !== undefined)]),
     ...(link === undefined ? [] : [`${printable(title)}: ${loginInstruction(link, user_code)}`]),
   ];

@@ -58,8 +58,8 @@ export interface LoginStatus {
 /** A connection in `status`. */
 export interface ConnectionStatus extends LoginStatus, Named {
   /**
-   * When the login ends by itself, or without a refresh token the access token, RFC 3339 UTC; null if that is unknown, or
-   * there is no login.
+   * When the login ends by itself although the hub refreshes it, or without a refresh token the access token, RFC 3339 UTC;
+   * null if it does not, if that is unknown, or if there is no login.
    */
   readonly loginEnds: string | null;
   /** Since when a person is reminded that the login ends soon, RFC 3339 UTC; left out if it does not. */

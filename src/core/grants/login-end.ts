@@ -15,8 +15,8 @@ export interface LoginEnd {
   readonly remaining: number;
   /** The end by the clock that the hub had when the login or the last refresh was made, in ms since 1970. */
   readonly recorded: number;
-  /** A person is reminded when no more than this is left; null if never, because each refresh puts the end off. */
-  readonly reminder: number | null;
+  /** A person is reminded when no more than this is left. */
+  readonly reminder: number;
 }
 
 /** A person is reminded when a quarter of a lifetime is left, between these limits. */
@@ -27,9 +27,10 @@ const SHRUNK_SHARE = 0.98;
 const END_TOLERANCE = 60_000;
 
 /**
- * When the login of a grant ends by itself: the earliest end that the configuration, or the portal in its responses,
- * gives. Null if neither does, or if the age of the login is not known yet. Without a refresh token it is the end of the
- * access token, and a person is reminded at once.
+ * When the login of a grant ends by itself, although the hub refreshes it: the earliest end that the configuration, or
+ * the portal in its responses, gives; one that each refresh puts off does not count. Null if there is none, or if the age
+ * of the login is not known yet. Without a refresh token it is the end of the access token, and a person is reminded at
+ * once.
  */
 export function loginEnd(
   grant: Grant,
@@ -39,7 +40,9 @@ export function loginEnd(
 ): LoginEnd | null {
   const ends = endsOf(grant, limits).flatMap(({ start, lifetime, reminder }): LoginEnd[] => {
     const age = ageOf(start.at, start.portalTime, now, confirmed);
-    return age === null ? [] : [{ remaining: lifetime - age, recorded: start.at.wall + lifetime, reminder }];
+    return age === null || reminder === null
+      ? []
+      : [{ remaining: lifetime - age, recorded: start.at.wall + lifetime, reminder }];
   });
   return ends.sort((a, b) => a.remaining - b.remaining)[0] ?? null;
 }
@@ -62,9 +65,11 @@ export function refreshTokenLifetimeOf(grant: Grant, limits: Pick<LoginLimits, '
 }
 
 /** An end of a login: `lifetime` ms after `start`. */
-interface PossibleEnd extends Pick<LoginEnd, 'reminder'> {
+interface PossibleEnd {
   readonly start: Pick<Login, 'at' | 'portalTime'>;
   readonly lifetime: number;
+  /** As in {@link LoginEnd}; null if each refresh puts the end off. */
+  readonly reminder: number | null;
 }
 
 function endsOf(grant: Grant, { loginLifetime, idleLifetime }: LoginLimits): readonly PossibleEnd[] {
