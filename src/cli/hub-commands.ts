@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import type { SetupCodeResponse } from '../control/messages.ts';
+import { formatDuration } from '../core/clock.ts';
 import { howToApplyCorrection } from '../core/portals/identity.ts';
 import { configPathOf, connectHub, LOST_RELOAD, waitForReload } from './hub-connection.ts';
-import { formatDuration } from './terminal/duration.ts';
 import { print, printable, printJson, printStderr, reportFailure } from './terminal/output.ts';
 
 /** The control socket of the systemd service. */

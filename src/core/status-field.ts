@@ -13,6 +13,8 @@ export interface StatusField {
    * began.
    */
   readonly kind: 'text' | 'instant' | 'seconds_until' | 'seconds_since';
+  /** What `latchkey status` says when the time that it counts to has come; left out for `now`. */
+  readonly reached?: string;
   /** The heading of its column or line in `latchkey status`; left out if it is not there. */
   readonly heading?: string;
   /** The page shows it, with the label of its name in `page/texts/`; left out if not. */

@@ -1,5 +1,5 @@
 import type { PortalOperation } from '../clouds/odd-answers.ts';
-import { CLOCK_FAILURE_OFFSET, CLOCK_WARNING_OFFSET, rfc3339 } from '../core/clock.ts';
+import { CLOCK_FAILURE_OFFSET, CLOCK_WARNING_OFFSET, formatDuration, rfc3339 } from '../core/clock.ts';
 import { type CredentialLocation, describeCredentials, howToApplyCorrection } from '../core/portals/identity.ts';
 import type { PortalCheck } from '../core/portals/portal-status.ts';
 import type { TokenOutcome } from '../core/portals/token-outcome.ts';
@@ -145,7 +145,7 @@ function compareClocks(
   const off = Math.abs(ahead);
   if (off <= CLOCK_WARNING_OFFSET)
     return { name: 'clock', result: 'ok', detail: `the clock of this machine agrees with ${origin}` };
-  const by = `${Math.round(off / 1000)} s ${ahead > 0 ? 'ahead of' : 'behind'} ${origin}`;
+  const by = `${formatDuration(off / 1000)} ${ahead > 0 ? 'ahead of' : 'behind'} ${origin}`;
   return {
     name: 'clock',
     result: off > CLOCK_FAILURE_OFFSET ? 'fail' : 'warn',

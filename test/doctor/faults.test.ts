@@ -235,7 +235,7 @@ describe('the doctor and the portal', () => {
       await using late = await startRawServer((socket) => socket.end(httpResponse(200, '', { date })));
       await using hub = await HubProcess.prepare(portalAt(late.origin));
       const clock = finding(await found(hub, replaceProgram(hub, 'timedatectl', timedatectl)), 'clock');
-      expect(clock).toMatch(/^fail: .*7\d\d\d s ahead of http/);
+      expect(clock).toMatch(/^fail: .*(119 min|2 h) ahead of http/);
       expect(clock).toMatch(advice);
     },
   );
@@ -250,7 +250,7 @@ describe('the doctor and the machine', () => {
     vi.stubEnv('PATH', PATH);
     onTestFinished(() => void vi.unstubAllEnvs());
     expect(finding(await found(hub), 'clock')).toMatch(
-      /^warn: NTP has set the clock, so that of the portal is wrong: this one is 7\d\d\d s ahead of http/,
+      /^warn: NTP has set the clock, so that of the portal is wrong: this one is (119 min|2 h) ahead of http/,
     );
     replaceProgram(hub, 'timedatectl', 'exit 1');
     const [own = ''] = intact.match(/^\[portals\.[^[]*/m) ?? [];

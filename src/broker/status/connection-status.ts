@@ -1,4 +1,4 @@
-import { type Instant, rfc3339 } from '../../core/clock.ts';
+import { formatDuration, type Instant, rfc3339 } from '../../core/clock.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import type { ConnectionState, ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { missingScope } from '../../core/connections/scope.ts';
@@ -244,7 +244,7 @@ function problemOf(
 /** The problem that an appliance reported. Whether the next token works is up to the portal. */
 function rejectedTokenProblem(since: Instant, due: number | null, now: Instant): Problem {
   const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
-  const message = `An appliance reported that the cloud refuses its access token: the hub gets another one ${within === 0 ? 'now' : `in ${within} s`}`;
+  const message = `An appliance reported that the cloud refuses its access token: the hub gets another one ${within === 0 ? 'now' : `in ${formatDuration(within)}`}`;
   return { code: 'portal_rejected', message, since };
 }
 
@@ -255,7 +255,7 @@ function unknownAgeProblem(
   now: Instant,
 ): Problem {
   const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
-  const refresh = `it refreshes the token within ${within} s, or when an appliance requests it, unless it learns the age first`;
+  const refresh = `it refreshes the token within ${formatDuration(within)}, or when an appliance requests it, unless it learns the age first`;
   const wait = 'it issues the token again when it learns the age, because the portal gave no refresh token';
   const message = `The hub was restarted and does not know the age of this token (obtained at ${rfc3339(obtained.wall)}): ${refreshToken === null ? wait : refresh}`;
   return { code: 'clock_unknown', message, since };

@@ -1,7 +1,8 @@
 import { Command, Option } from 'commander';
 import type { InviteResponse, OpenRegistrationResponse } from '../../control/messages.ts';
+import { formatDuration } from '../../core/clock.ts';
 import { connectHub } from '../hub-connection.ts';
-import { durationParser, formatDuration } from '../terminal/duration.ts';
+import { durationParser } from '../terminal/duration.ts';
 import { print, printable, printJson, printStderr } from '../terminal/output.ts';
 
 /** Defaults in seconds: how long registration stays open, and how long an invite is valid. */

@@ -1,6 +1,6 @@
+import { formatDuration } from '../../core/clock.ts';
 import type { SkipReason } from '../../core/pairings/pairing-batch.ts';
 import { SHORT_REASONS } from '../connection/history.ts';
-import { formatDuration } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
 
 /** Says that a pairing failed, with the hub's message about the cause and what to do. */

@@ -1,7 +1,7 @@
 import type { ControlClient } from '../../control/client.ts';
+import { formatDuration } from '../../core/clock.ts';
 import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { LinkRenewalReason } from '../../core/pairings/pairing-administration.ts';
-import { formatDuration } from '../terminal/duration.ts';
 import { printJson, printStderr, reportFailure } from '../terminal/output.ts';
 import { isInteractive } from '../terminal/prompt.ts';
 import { loginFailedText, pairingFailedText, portalUnreachableText, unconfirmedLoginText } from './failure-texts.ts';

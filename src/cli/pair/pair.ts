@@ -1,12 +1,13 @@
 import { Command } from 'commander';
 import type { ControlClient } from '../../control/client.ts';
+import { formatDuration } from '../../core/clock.ts';
 import type { PairingBatch } from '../../core/pairings/pairing-batch.ts';
 import { publicReason } from '../../core/reports/pairing-failure.ts';
 import { systemClock } from '../../system/clock.ts';
 import { CONNECTION_NAME } from '../connection/grant.ts';
 import { SHORT_REASONS } from '../connection/history.ts';
 import { connectHub } from '../hub-connection.ts';
-import { formatDuration, parseDurationSeconds } from '../terminal/duration.ts';
+import { parseDurationSeconds } from '../terminal/duration.ts';
 import { print, printable, printJson, printStderr, reportFailure } from '../terminal/output.ts';
 import { pairingFailedText } from './failure-texts.ts';
 import { type PairOptions, pairConnection, reportWatchStopped, showPairing } from './pair-connection.ts';

@@ -1,9 +1,9 @@
 import { stripVTControlCharacters } from 'node:util';
+import { formatDuration } from '../../core/clock.ts';
 import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { LinkRenewalReason } from '../../core/pairings/pairing-administration.ts';
 import { type UrlAddressScope, urlAddressScope } from '../../system/addresses.ts';
 import { systemClock, systemTimers } from '../../system/clock.ts';
-import { formatDuration } from '../terminal/duration.ts';
 import { canRedraw, print, printable, printStderr } from '../terminal/output.ts';
 import { missingQrCodeText, renderQrCode, type TerminalCapabilities } from '../terminal/qr-code.ts';
 import { DEFAULT_COLUMNS, wrapText } from '../terminal/table.ts';

@@ -1,6 +1,7 @@
+import { formatDuration } from '../../core/clock.ts';
 import type { Named } from '../../core/name.ts';
 import type { FieldValue, StatusField } from '../../core/status-field.ts';
-import { formatDuration, formatTimeSince, formatTimeUntil } from '../terminal/duration.ts';
+import { formatTimeSince, formatTimeUntil } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
 import { alignColumns, DEFAULT_COLUMNS, tableWidth } from '../terminal/table.ts';
 
@@ -44,10 +45,10 @@ export function fieldColumns<Field extends StatusField>(
 }
 
 /** The value of a field for people. @param now the time on this machine's clock, in ms since 1970 */
-function fieldText({ kind }: StatusField, value: FieldValue, now: number): string {
+function fieldText({ kind, reached }: StatusField, value: FieldValue, now: number): string {
   if (value === null || value === undefined) return '–';
   if (typeof value === 'string') return kind === 'instant' ? formatTimeSince(value, now) : printable(value);
-  return kind === 'seconds_since' ? formatDuration(value) : formatTimeUntil(value);
+  return kind === 'seconds_since' ? formatDuration(value) : formatTimeUntil(value, reached);
 }
 
 /** The name and, if one is called otherwise, the titles. @param head above the names */

@@ -8,11 +8,12 @@ import type {
 } from '../../control/messages.ts';
 import { HUB_FIELDS } from '../../core/administration.ts';
 import { APPLIANCE_FIELDS } from '../../core/appliances/appliance-status.ts';
+import { formatDuration } from '../../core/clock.ts';
 import { CONNECTION_FIELDS } from '../../core/connections/connection-status.ts';
 import { concernsHub, groupByAppliance } from '../../core/health/condition.ts';
 import type { Notice } from '../../core/health/notice.ts';
 import { systemClock } from '../../system/clock.ts';
-import { formatDuration, formatTimeSince } from '../terminal/duration.ts';
+import { formatTimeSince } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
 import { alignColumns } from '../terminal/table.ts';
 import { connectionRemarks, connectionsText } from './connections-text.ts';

@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander';
+import { formatDuration } from '../../core/clock.ts';
 
 const SECONDS_PER_UNIT: Readonly<Record<string, number>> = { '': 1, s: 1, m: 60, h: 3600, d: 86_400 };
 
@@ -29,18 +30,13 @@ export function durationParser(min: string, max: string): (text: string) => numb
   };
 }
 
-/** A duration for people, in its largest fitting unit: `45 s`, `12 min`, `3 h`, `2 d`. */
-export function formatDuration(seconds: number): string {
-  if (seconds < 120) return `${Math.max(0, Math.floor(seconds))} s`;
-  if (seconds < 2 * 3600) return `${Math.floor(seconds / 60)} min`;
-  if (seconds < 2 * 86_400) return `${Math.floor(seconds / 3600)} h`;
-  return `${Math.floor(seconds / 86_400)} d`;
-}
-
-/** `in 12 min`; `now` if it is due; `–` if the time is unknown. */
-export function formatTimeUntil(seconds: number | null): string {
+/**
+ * `in 12 min`; `–` if the time is unknown.
+ * @param reached the text when it has come
+ */
+export function formatTimeUntil(seconds: number | null, reached = 'now'): string {
   if (seconds === null) return '–';
-  return seconds >= 1 ? `in ${formatDuration(seconds)}` : 'now';
+  return seconds >= 1 ? `in ${formatDuration(seconds)}` : reached;
 }
 
 /**

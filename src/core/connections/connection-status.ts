@@ -80,6 +80,7 @@ export const CONNECTION_FIELDS = {
     member: 'expires_in',
     kind: 'seconds_until',
     heading: 'EXPIRES',
+    reached: 'expired',
     metric: {
       name: 'latchkey_token_expires_in_seconds',
       help: 'Seconds until the current access token expires; absent if there is none or its age is unknown.',

@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname } from 'node:path';
-import { CLOCK_FAILURE_OFFSET, CLOCK_WARNING_OFFSET, rfc3339 } from '../../core/clock.ts';
+import { CLOCK_FAILURE_OFFSET, CLOCK_WARNING_OFFSET, formatDuration, rfc3339 } from '../../core/clock.ts';
 import { describeVolatileState } from '../../store/state-directory.ts';
 import { systemClock } from '../../system/clock.ts';
 import { isInContainer } from '../../system/container.ts';
@@ -52,7 +52,7 @@ export async function checkClock({ hub, probes, wall, env }: DoctorContext): Pro
     return [isSet ? ok(text) : warn(`${text}: ${advice}`)];
   }
   const off = Math.abs(ahead.by);
-  const by = `${Math.round(off / 1000)} s ${ahead.by > 0 ? 'ahead of' : 'behind'} ${ahead.origin}`;
+  const by = `${formatDuration(off / 1000)} ${ahead.by > 0 ? 'ahead of' : 'behind'} ${ahead.origin}`;
   if (isSet && off > CLOCK_WARNING_OFFSET)
     return [warn(`NTP has set the clock, so that of the portal is wrong: this one is ${by}; the hub goes by NTP`)];
   if (off > CLOCK_FAILURE_OFFSET) return [fail(`the clock says ${rfc3339(now)}, ${by}: ${advice}`)];

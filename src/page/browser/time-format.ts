@@ -1,4 +1,5 @@
-const MINUTE_MS = 60_000;
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
@@ -7,7 +8,7 @@ const relativeFormats = new Map<string, Intl.RelativeTimeFormat>();
 const dateFormats = new Map<string, Intl.DateTimeFormat>();
 
 /**
- * A time difference in words such as "5 minutes ago" or "in 40 minutes"; less than a minute is "now".
+ * A time difference in words such as "5 minutes ago" or "in 40 minutes"; less than a second is "now".
  * @param language BCP 47
  * @param ms from now; negative for the past
  */
@@ -15,7 +16,7 @@ export function formatRelativeTime(language: string, ms: number): string {
   const format = relativeFormats.get(language) ?? new Intl.RelativeTimeFormat(language, { numeric: 'auto' });
   relativeFormats.set(language, format);
   const size = Math.abs(ms);
-  if (size < MINUTE_MS) return format.format(0, 'second');
+  if (size < MINUTE_MS) return format.format(Math.trunc(ms / SECOND_MS), 'second');
   if (size < 90 * MINUTE_MS) return format.format(Math.trunc(ms / MINUTE_MS), 'minute');
   if (size < 36 * HOUR_MS) return format.format(Math.round(ms / HOUR_MS), 'hour');
   return format.format(Math.round(ms / DAY_MS), 'day');

@@ -2,11 +2,11 @@ import { InvalidArgumentError } from 'commander';
 import { expect, test } from 'vitest';
 import {
   durationParser,
-  formatDuration,
   formatTimeSince,
   formatTimeUntil,
   parseDurationSeconds,
 } from '../../../src/cli/terminal/duration.ts';
+import { formatDuration } from '../../../src/core/clock.ts';
 
 test.each([
   ['0.5s', 0.5],

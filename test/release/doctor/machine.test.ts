@@ -13,7 +13,7 @@ it("the doctor recognises a clock that is a year ahead by the portal's time", as
   await using emulator = await startEmulator();
   await using hub = await HubProcess.prepare({ emulator });
   const env = { LD_PRELOAD: FAKETIME, FAKETIME: '+400d', DONT_FAKE_MONOTONIC: '1' };
-  expect(finding(await runDoctorWithin(hub, [], env), 'clock')).toMatch(/^fail: .*34\d{6} s ahead of http/);
+  expect(finding(await runDoctorWithin(hub, [], env), 'clock')).toMatch(/^fail: .*(399|400) d ahead of http/);
   expect(finding(await runDoctorWithin(hub, [], { ...env, FAKETIME: '1999-12-31 23:00:00' }), 'clock')).toMatch(
     /^fail: .*the clock is wrong, it says 1999-/,
   );
