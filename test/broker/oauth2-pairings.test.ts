@@ -74,13 +74,24 @@ describe('a login by device code', () => {
     expect(pairingResult(run.pairing.step)).toBe('refused_by_user');
   });
 
-  test('a login by device code gets a fresh code when one has run out, until the pairing expires', async () => {
+  test('a login by device code counts down to the end of its code, gets a fresh one then, and at last to its own end', async () => {
     const { harness, run } = await startHub('device', { deviceCodeLifetime: 300 });
+    const shown = () => {
+      const { status } = administrationOf(harness).getPairing(run.pairing.id);
+      return status.event === 'waiting' ? [status.expiresIn, status.isRenewed] : [status.event];
+    };
     const first = deviceLinkOf(run);
-    await harness.time.pass(320_000);
+    expect(shown()).toEqual([expect.closeTo(300, -1), true]);
+    await harness.time.pass(200_000);
+    expect(shown()).toEqual([expect.closeTo(100, -1), true]);
+    await harness.time.pass(120_000);
     const second = deviceLinkOf(run);
     expect(second.userCode).not.toBe(first.userCode);
-    await harness.emulator.approveDevice({ userCode: second.userCode, user: 'demo' });
+    expect(shown()).toEqual([expect.closeTo(285, -2), true]);
+    await harness.time.pass(300_000);
+    // The next one outlives the pairing, which takes a quarter of an hour.
+    expect(shown()).toEqual([expect.closeTo(280, -1), undefined]);
+    await harness.emulator.approveDevice({ userCode: deviceLinkOf(run).userCode, user: 'demo' });
     await harness.time.pass(10_000);
     expect(pairingResult(run.pairing.step)).toBe('paired');
   });

@@ -181,8 +181,7 @@ function toReport(run: PairingRun, shown: string | null): PairingStatus {
       const { lastFailure } = run.pairing;
       return {
         event: 'waiting',
-        ...linkFields(step, shown, run.runner.redirect),
-        expiresIn,
+        ...linkFields(step, shown, run),
         ...(lastFailure !== null && { lastFailure }),
         ...(unconfirmed.length > 0 && { unconfirmed }),
       };
@@ -228,14 +227,19 @@ function withShortUrl(report: PairingStatus, run: PairingRun, shown: ShownLinks,
 function linkFields(
   step: Extract<PairingStep, { kind: 'waiting' | 'exchanging' }>,
   shown: string | null,
-  redirect: string | null,
-): Pick<WaitingReport, 'authorizeUrl' | 'reason' | 'userCode' | 'containsUserCode' | 'acceptsAddress'> {
+  { runner }: PairingRun,
+): Omit<WaitingReport, 'event' | 'shortUrl' | 'lastFailure' | 'unconfirmed'> {
+  const { redirect } = runner;
   const shownLink = linksOf(step).find((link) => linkKey(link) === shown);
-  const link = shownLink !== undefined && !isStaleLink(shownLink, redirect) ? shownLink : preferredLink(step, redirect);
-  const { authorizeUrl, kind, ...rest } = link ?? step.link;
-  const isReplaced = shown !== null && linkKey(link ?? step.link) !== shown;
+  const isShown = shownLink !== undefined && !isStaleLink(shownLink, redirect);
+  const link = (isShown ? shownLink : preferredLink(step, redirect)) ?? step.link;
+  const { authorizeUrl, kind, ...rest } = link;
+  const isReplaced = shown !== null && linkKey(link) !== shown;
+  const left = runner.linkTimeLeft(link);
   return {
     authorizeUrl,
+    expiresIn: Math.ceil(left / 1000),
+    ...(left < runner.timeLeft && { isRenewed: true }),
     ...('userCode' in rest && { userCode: rest.userCode, ...(rest.containsUserCode && { containsUserCode: true }) }),
     ...(kind === 'redirect' && { acceptsAddress: true }),
     ...(isReplaced && { reason: shownLink === undefined ? 'link_ended' : 'address_changed' }),

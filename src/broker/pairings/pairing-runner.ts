@@ -102,6 +102,12 @@ export class PairingRunner {
     return timeLeft(this.#pairing, this.#context.environment.clock.now());
   }
 
+  /** Milliseconds until a person can no longer log in through a link. After that of a device code, a fresh one follows. */
+  linkTimeLeft(link: LoginLink): number {
+    const left = this.timeLeft;
+    return link.kind === 'device' ? Math.min(left, timeLeft(link, this.#context.environment.clock.now())) : left;
+  }
+
   /** Why there is no link or code at the moment, as text; null while the portal responds. */
   get portalProblem(): string | null {
     return this.#reachability.text;

@@ -51,7 +51,7 @@ export class TextDisplay implements PairingDisplay, Disposable {
     this.#countdownLine.clear();
     print(text);
     if (link.acceptsAddress) this.#addressPrompt?.open((message) => this.#countdownLine.printAbove(message));
-    if (this.#waitsForLogin) this.#countdownLine.start(expiresIn);
+    if (this.#waitsForLogin) this.#countdownLine.start(expiresIn, link.isRenewed ? 'a new code comes' : 'expires');
     else printStderr(`the link is valid for ${formatDuration(expiresIn)}; "latchkey status" shows the pairing's state`);
   }
 
@@ -143,16 +143,16 @@ class CountdownLine {
   readonly #clock = systemClock('');
   #stopTimer: (() => void) | null = null;
 
-  /** @param expiresIn seconds */
-  start(expiresIn: number): void {
+  /** @param expiresIn seconds. @param then what happens after them */
+  start(expiresIn: number, then: string): void {
     if (!canRedraw(process.stderr)) {
-      printStderr(`waiting for login, expires in ${formatDuration(expiresIn)}`);
+      printStderr(`waiting for login, ${then} in ${formatDuration(expiresIn)}`);
       return;
     }
     const deadline = this.#clock.now().uptime + 1000 * expiresIn;
     const tick = () => {
       const left = formatCountdown(Math.round((deadline - this.#clock.now().uptime) / 1000));
-      const text = `waiting for login … expires in ${left}`;
+      const text = `waiting for login … ${then} in ${left}`;
       // A line that the terminal wraps could not be erased.
       process.stderr.write(CLEAR_LINE + (text.length < (process.stderr.columns || DEFAULT_COLUMNS) ? text : left));
       this.#stopTimer = systemTimers.after(1000, tick);

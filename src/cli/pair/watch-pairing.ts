@@ -13,6 +13,8 @@ export interface DisplayedLink {
   /** What a person enters at the link, or compares if the link contains it; null if the login needs none. */
   readonly userCode: string | null;
   readonly containsUserCode: boolean;
+  /** Whether a fresh one follows when it expires. */
+  readonly isRenewed: boolean;
   /** Whether a person may paste the address on which the browser ended. */
   readonly acceptsAddress: boolean;
 }
@@ -104,6 +106,7 @@ export async function watchPairing(
           shortUrl: report.short_url ?? null,
           userCode: report.user_code ?? null,
           containsUserCode: report.contains_user_code === true,
+          isRenewed: report.is_renewed === true,
           acceptsAddress: report.accepts_address === true,
         };
         const renewal = linkRenewalReason(link, shown);

@@ -37,7 +37,10 @@ export type PairingStatus =
       readonly containsUserCode?: true;
       /** The login ends with a redirect, so the address on which a browser ends can be pasted; left out if not. */
       readonly acceptsAddress?: true;
+      /** Seconds until a person can no longer log in through this link. */
       readonly expiresIn: number;
+      /** A fresh link follows then, because the portal's code lives for less time than the pairing; left out if not. */
+      readonly isRenewed?: true;
       /** Why this link replaces the previous one; left out for the first link. */
       readonly reason?: LinkRenewalReason;
       /** Why the last login failed, after which the link can be opened again; left out if none failed. */

@@ -6,6 +6,7 @@ const link = {
   shortUrl: 'http://192.168.178.123:8480/l/Zx3-Zx3-Zx3-Zx3-',
   userCode: null,
   containsUserCode: false,
+  isRenewed: false,
   acceptsAddress: false,
 };
 const HINT = 'for a phone in this home network';

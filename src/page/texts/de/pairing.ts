@@ -66,6 +66,7 @@ export const pairing: typeof english.pairing = {
   },
   updatesItself: 'Diese Seite aktualisiert sich automatisch.',
   linkExpires: 'Der Link läuft ab',
+  newCode: 'Ein neuer Code erscheint hier',
   unconfirmed: (address) => `Jemand hat sich von der Adresse ${address} aus angemeldet. Waren Sie das?`,
   unconfirmedText:
     'Das Portal hat diese Anmeldung nicht bestätigt. Verwenden Sie sie nur, wenn Sie wissen, wer sich angemeldet hat: Das Gerät wird dann mit dem Konto dieser Person verbunden.',

@@ -73,6 +73,7 @@ export const pairing = {
   updatesItself: 'This page updates automatically.',
   /** A time such as "in 14 minutes" follows. */
   linkExpires: 'The link expires',
+  newCode: 'A new code appears here',
   /** The portal's redirect brought a browser to the hub, but the portal itself does not confirm the login. */
   unconfirmed: (address: string) => `Somebody has logged in from the address ${address}. Was it you?`,
   unconfirmedText:
