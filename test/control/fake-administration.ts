@@ -88,7 +88,7 @@ export class FakeAdministration implements Administration {
 
   getPairing(id: string): PairingView {
     const status = this.#findPairing(id).reports.at(-1) ?? { event: 'connecting', problem: null, expiresIn: 900 };
-    const none = { lastFailure: null, scope: null, unconfirmed: [], batch: null, newestPairing: null };
+    const none = { lastFailure: null, portal: null, scope: null, unconfirmed: [], batch: null, newestPairing: null };
     return { id, connection: 'wallbox', status, credentialLocation: { portal: 'home' }, ...none };
   }
 

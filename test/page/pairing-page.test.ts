@@ -28,6 +28,7 @@ function shown(texts: Texts, view: Partial<PairingView & PairedConnection>): str
     scope: null,
     status: { event: 'connecting', problem: null, expiresIn: 900 } as const,
     lastFailure: null,
+    portal: null,
     credentialLocation: { portal: 'home', secretFile: '/x/home.secret' },
     unconfirmed: [],
     batch: null,
@@ -54,6 +55,15 @@ describe.each([
       expect(html).not.toContain('class="qr"');
     },
   );
+
+  it('the button of the login names the portal if the hub has several, and a code of the portal has its own end', () => {
+    const link = { event: 'waiting', authorizeUrl: 'https://portal.example/a', expiresIn: 290 } as const;
+    expect(shown(texts, { status: link })).toContain(`>${texts.pairing.logIn}<`);
+    expect(shown(texts, { status: link })).toContain(`${texts.pairing.linkExpires} <time`);
+    const html = shown(texts, { status: { ...link, isRenewed: true }, portal: 'tado' });
+    expect(html).toContain(`>${texts.pairing.logInAt('tado')}<`);
+    expect(html).toContain(`${texts.pairing.newCode} <time`);
+  });
 
   it.each([
     ['misconfigured', 'portals.home.client_id', '/x/home.secret', 'latchkey reload'],

@@ -19,7 +19,7 @@ const MAX_VERSIONED_PAIRINGS = 100;
 
 /** What the administration of pairings needs. */
 interface PairingSources {
-  readonly connections: Pick<Connections, 'get' | 'byId'>;
+  readonly connections: Pick<Connections, 'get' | 'byId' | 'portals'>;
   readonly pairings: Pairings;
   readonly pairingBatches: PairingBatches;
 }
@@ -37,7 +37,7 @@ export function createPairingAdministration(
   const nameOf = (id: string) => connections.byId(id)?.name ?? '?';
 
   function view(run: PairingRun): PairingView {
-    const { id, connection, scope, lastFailure, batch, step } = run.pairing;
+    const { id, connection, portal, scope, lastFailure, batch, step } = run.pairing;
     const newest = pairings.newestFor(connection)?.pairing.id ?? id;
     const report = toReport(run, null);
     return {
@@ -49,6 +49,7 @@ export function createPairingAdministration(
           ? { event: 'exchanging', expiresIn: report.expiresIn }
           : report,
       lastFailure,
+      portal: connections.portals.length > 1 ? portal : null,
       credentialLocation: run.credentialLocation,
       unconfirmed: run.unconfirmed,
       batch: batch === undefined ? null : pairingBatches.view(batch),

@@ -64,6 +64,8 @@ export interface PairingView {
   readonly status: PairingStatus | { readonly event: 'exchanging'; readonly expiresIn: number };
   /** Why the last login failed; another one may follow. Null if none failed. */
   readonly lastFailure: Pairing['lastFailure'];
+  /** The name of the portal where the person logs in; null if the hub has only one. */
+  readonly portal: string | null;
   /** Where a person corrects the hub's client_id and client secret for the portal. */
   readonly credentialLocation: CredentialLocation;
   /** Logins that the portal does not report, for an installer to confirm. */

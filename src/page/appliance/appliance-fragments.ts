@@ -109,6 +109,7 @@ function renderComparison({ states }: Texts, { comparisonCode, address }: Pendin
 /**
  * The button for an appliance's next step; nothing if none is needed.
  * @param offered the connections that it could use, if it waits for approval
+ * @param namesPortal whether the button names the portal
  * @returns HTML
  */
 export function renderNextAction(
@@ -117,6 +118,7 @@ export function renderNextAction(
   appliance: ApplianceStatus,
   health: LoginHealth,
   offered: readonly ConnectionStatus[],
+  namesPortal = false,
 ): string {
   const { name, clientId, waitingForApproval } = appliance;
   const { overview } = texts;
@@ -124,6 +126,7 @@ export function renderNextAction(
     return renderPairAction(texts, session, appliance, health, {
       action: appliancePath(name, 'pair'),
       id: `pair-${name}`,
+      namesPortal,
     });
   }
   const choice =
@@ -139,24 +142,26 @@ export function renderNextAction(
 
 /**
  * The button that leads to the login at the portal, if one is needed or open; nothing otherwise.
- * @param form the path of the form that starts a pairing, and the id of its button
+ * @param form the path of the form that starts a pairing, the id of its button, and whether that names the portal
  * @returns HTML
  */
 export function renderPairAction(
   { overview }: Texts,
   session: PageSession,
-  { authorizeUrl, state }: LoginStatus,
+  { authorizeUrl, state, portal }: LoginStatus,
   { kind }: LoginHealth,
-  { action, id }: { readonly action: string; readonly id: string },
+  { action, id, namesPortal }: { readonly action: string; readonly id: string; readonly namesPortal: boolean },
 ): string {
-  const pairForm = (text: string) =>
-    csrfForm(session, action, html`<button class="primary" id="${id}">${text}</button>`);
+  const pairForm = (text: keyof Texts['overview']['at']) => {
+    const label = namesPortal ? overview.at[text](portal) : overview[text];
+    return csrfForm(session, action, html`<button class="primary" id="${id}">${label}</button>`);
+  };
   if (authorizeUrl !== undefined) {
     const userCode = state === 'active' || state === 'retrying' ? userCodeOf(authorizeUrl) : null;
     return userCode === null
-      ? pairForm(overview.showLink)
+      ? pairForm('showLink')
       : html`<a class="button primary" id="${id}" href="${approvalPath(userCode)}">${overview.decide}</a>`;
   }
-  if (kind === 'not_connected') return pairForm(overview.connect);
-  return kind === 'log_in_again' ? pairForm(overview.connectAgain) : '';
+  if (kind === 'not_connected') return pairForm('connect');
+  return kind === 'log_in_again' ? pairForm('connectAgain') : '';
 }

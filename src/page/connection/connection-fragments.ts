@@ -33,21 +33,27 @@ export function renderConnectionCard(
 <div>!${appliances.length === 0 ? '' : html`<p class="quiet">${texts.connection.usedBy}</p>`}
 !${renderUserList(texts, connection, users, MAX_SHOWN_IN_CARD)}</div>
 !${renderHealth(texts, health, false)}
-!${renderConnectAction(texts, session, connection, health)}
+!${renderConnectAction(texts, session, connection, health, showsPortal)}
 !${renderLoginDetails(texts, connection, showsPortal, now)}</li>`;
 }
 
-/** The button that leads to the login at the portal, if one is needed or open. @returns HTML */
+/**
+ * The button that leads to the login at the portal, if one is needed or open.
+ * @param namesPortal whether it names the portal
+ * @returns HTML
+ */
 export function renderConnectAction(
   texts: Texts,
   session: PageSession,
   connection: ConnectionStatus,
   health: LoginHealth,
+  namesPortal = false,
 ): string {
   const { name } = connection;
   return renderPairAction(texts, session, connection, health, {
     action: connectionPath(name, 'pair'),
     id: `pair-connection-${name}`,
+    namesPortal,
   });
 }
 

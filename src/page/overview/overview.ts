@@ -163,7 +163,7 @@ function applianceCards(
     const render = () => html`<li class="card ${health.needsAttention ? 'bad' : ''}" id="appliance-${name}">
 <h3><a href="${appliancePath(name)}" id="open-${name}">${title}</a></h3>
 !${renderHealth(texts, health, false)}
-!${renderNextAction(texts, session, appliance, health, offered)}
+!${renderNextAction(texts, session, appliance, health, offered, showsPortal)}
 !${renderLoginDetails(texts, details, showsPortal, now)}</li>`;
     // A stranger's requests must not hide the installer's own appliance.
     return { render, severity: health.severity, isAlwaysShown: waitingForApproval !== undefined };

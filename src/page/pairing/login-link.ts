@@ -13,18 +13,23 @@ type WaitingStatus = Extract<PairingView['status'], { event: 'waiting' }>;
  * the address on which the browser ends.
  * @returns HTML
  */
-export function renderLoginLink(req: AuthenticatedRequest, pairing: string, status: WaitingStatus): string {
+export function renderLoginLink(
+  req: AuthenticatedRequest,
+  { id, portal }: Pick<PairingView, 'id' | 'portal'>,
+  status: WaitingStatus,
+): string {
   const { texts: allTexts, ingress } = req.context;
   const { pairing: texts } = allTexts;
   // Portals do not let other sites frame their login.
   const isFramed = ingress !== undefined;
   const { authorizeUrl, userCode, containsUserCode = false, acceptsAddress = false } = status;
-  const pastePath = pasteAddressPath(pairing);
+  const pastePath = pasteAddressPath(id);
+  const button = portal === null ? texts.logIn : texts.logInAt(portal);
   const end = acceptsAddress ? loginEnd(authorizeUrl, req) : null;
   if (end !== null) {
     const expected = end.kind === 'app' ? texts.paste.expectedApp(end.scheme) : texts.paste.expected;
     return html`<p>${expected}</p>
-!${renderButton(texts, authorizeUrl, true)}
+!${renderButton(button, authorizeUrl, true)}
 <a class="button" id="paste" href="${pastePath}">${texts.paste.open}</a>`;
   }
   const code =
@@ -32,16 +37,16 @@ export function renderLoginLink(req: AuthenticatedRequest, pairing: string, stat
       ? ''
       : html`<p>${containsUserCode ? texts.compareCode : texts.enterCode}</p><p class="user-code" id="user-code">${userCode}</p>`;
   const paste = acceptsAddress ? html`<a class="back" id="paste" href="${pastePath}">${texts.paste.question}</a>` : '';
-  return html`!${renderButton(texts, authorizeUrl, isFramed || (userCode !== undefined && !containsUserCode))}
+  return html`!${renderButton(button, authorizeUrl, isFramed || (userCode !== undefined && !containsUserCode))}
 !${code}
 !${renderQrCode(texts, authorizeUrl, acceptsAddress)}
 !${paste}`;
 }
 
 /** @param inNewTab if the person still needs this page at the portal, or afterwards */
-function renderButton({ logIn }: Texts['pairing'], authorizeUrl: string, inNewTab: boolean): string {
+function renderButton(text: string, authorizeUrl: string, inNewTab: boolean): string {
   const target = inNewTab ? ' target="_blank"' : '';
-  return html`<a class="button primary" id="login" href="${authorizeUrl}" rel="noopener noreferrer"!${target}>${logIn}</a>`;
+  return html`<a class="button primary" id="login" href="${authorizeUrl}" rel="noopener noreferrer"!${target}>${text}</a>`;
 }
 
 /** Nothing if the link is too long. @param isRedirected whether the portal redirects the browser to the hub */

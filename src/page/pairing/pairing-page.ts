@@ -73,7 +73,7 @@ export function renderPairing(req: AuthenticatedRequest, view: PairingView & Pai
     case 'waiting': {
       const expiresAt = now + 1000 * status.expiresIn;
       return html`!${renderLoginFailure(req.context.texts, view)}!${renderUnconfirmedLogins(req, view)}!${renderStatus('waiting', texts.waiting)}
-!${renderLoginLink(req, view.id, status)}
+!${renderLoginLink(req, view, status)}
 <p class="quiet">${status.isRenewed ? texts.newCode : texts.linkExpires} !${timeElement(req.context.texts, expiresAt, now)}. ${texts.updatesItself}</p>
 <div class="actions">!${renderActionForm(req, view, 'fresh', texts.newLink)}!${renderActionForm(req, view, 'cancel', cancel)}</div>`;
     }

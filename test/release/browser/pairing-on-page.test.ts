@@ -23,7 +23,7 @@ describe('an installer with a phone on the home network', () => {
     const { page } = visit;
     await page.getByRole('button', { name: 'Connect all' }).click();
     await page.getByRole('heading', { name: 'Connect all appliances' }).waitFor();
-    await page.getByText('0 of 3 connected').waitFor();
+    await page.getByText('0 of 3 logins done').waitFor();
     await page.getByRole('link', { name: 'Log in at the portal' }).waitFor();
     await expectUsable(visit, 'batch-waiting');
     await savePicture(visit, 'connecting');
@@ -34,11 +34,11 @@ describe('an installer with a phone on the home network', () => {
     for (const [index, next] of APPLIANCES.slice(1).entries()) {
       await page.getByRole('button', { name: `Next: ${next}` }).click();
       await page.getByRole('button', { name: 'Continue as demo' }).click();
-      await page.getByText(index === 0 ? 'heat-pump is connected' : 'All 3 are connected').waitFor();
+      await page.getByText(index === 0 ? 'heat-pump is connected' : 'All 3 logins are done').waitFor();
     }
     await expectUsable(visit, 'batch-done');
     await page.getByRole('link', { name: 'To the hub’s page' }).click();
-    await page.getByRole('status').getByText('All 3 are connected').waitFor();
+    await page.getByRole('status').getByText('All 3 logins are done').waitFor();
     await savePicture(visit, 'overview');
     expect(new URL(page.url()).protocol).toBe('https:');
     for (const name of APPLIANCES) expect((await testHub.hub.appliance(name)).state).toBe('active');

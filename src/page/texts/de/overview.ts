@@ -48,6 +48,11 @@ export const overview: typeof english.overview = {
   connect: 'Verbinden',
   connectAgain: 'Neu anmelden',
   showLink: 'Anmeldelink anzeigen',
+  at: {
+    connect: (portal) => `Mit „${portal}“ verbinden`,
+    connectAgain: (portal) => `Bei „${portal}“ neu anmelden`,
+    showLink: (portal) => `Anmeldelink von „${portal}“ anzeigen`,
+  },
   decide: 'Erlauben oder ablehnen',
   approve: 'Freigeben',
   reject: 'Ablehnen',

@@ -10,6 +10,7 @@ export const pairing: typeof english.pairing = {
     'Das Portal ist gerade nicht erreichbar. Prüfen Sie die Internetverbindung im Haus; der Hub versucht es weiter.',
   waiting: 'Wartet auf die Anmeldung',
   logIn: 'Am Portal anmelden',
+  logInAt: (portal) => `Bei „${portal}“ anmelden`,
   scan: {
     anywhere:
       'Oder scannen Sie diesen Code mit einem anderen Handy und melden Sie sich dort an. Das Handy muss dafür nicht im Heimnetz sein.',
@@ -113,10 +114,11 @@ export const pairing: typeof english.pairing = {
 
 export const pairingBatch: typeof english.pairingBatch = {
   title: 'Alle Geräte verbinden',
-  progress: (connected, all) => `${connected} von ${all} verbunden`,
+  progress: (done, all) => `${done} von ${all} Anmeldungen erledigt`,
   allConnected: (count) =>
-    ['Verbindung hergestellt', 'Beide sind verbunden'][count - 1] ?? `Alle ${count} sind verbunden`,
-  someConnected: (connected, all) => `${connected} von ${all} ${connected === 1 ? 'ist' : 'sind'} verbunden`,
+    ['Die Anmeldung ist erledigt', 'Beide Anmeldungen sind erledigt'][count - 1] ??
+    `Alle ${count} Anmeldungen sind erledigt`,
+  someConnected: (done, all) => `${done} von ${all} Anmeldungen ${done === 1 ? 'ist' : 'sind'} erledigt`,
   noAppliances: 'Es gibt noch kein Gerät',
   noAppliancesText: 'Fügen Sie zuerst in der Übersicht eines hinzu.',
   connected: 'Verbunden',

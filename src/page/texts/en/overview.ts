@@ -49,6 +49,12 @@ export const overview = {
   connect: 'Connect',
   connectAgain: 'Log in again',
   showLink: 'Show the login link',
+  /** The same if the hub has several portals. */
+  at: {
+    connect: (portal: string) => `Connect at “${portal}”`,
+    connectAgain: (portal: string) => `Log in at “${portal}” again`,
+    showLink: (portal: string) => `Show the login link of “${portal}”`,
+  },
   decide: 'Allow or refuse',
   approve: 'Approve',
   reject: 'Refuse',

@@ -13,6 +13,8 @@ export const pairing = {
     'The portal cannot be reached at the moment. Check the internet connection of this home; the hub keeps trying.',
   waiting: 'Waiting for the login',
   logIn: 'Log in at the portal',
+  /** If the hub has several. */
+  logInAt: (portal: string) => `Log in at “${portal}”`,
   /** By where the link works. */
   scan: {
     anywhere: 'Or scan this with another phone and log in there. That phone does not need to be in this home network.',
@@ -123,10 +125,11 @@ export const pairing = {
 /** Connecting all appliances, one after another. */
 export const pairingBatch = {
   title: 'Connect all appliances',
-  progress: (connected: number, all: number) => `${connected} of ${all} connected`,
-  allConnected: (count: number) => ['It is connected', 'Both are connected'][count - 1] ?? `All ${count} are connected`,
-  someConnected: (connected: number, all: number) =>
-    `${connected} of ${all} ${connected === 1 ? 'is' : 'are'} connected`,
+  /** Logins are counted, because several appliances may use one. */
+  progress: (done: number, all: number) => `${done} of ${all} logins done`,
+  allConnected: (count: number) =>
+    ['The login is done', 'Both logins are done'][count - 1] ?? `All ${count} logins are done`,
+  someConnected: (done: number, all: number) => `${done} of ${all} logins ${done === 1 ? 'is' : 'are'} done`,
   noAppliances: 'There is no appliance yet',
   noAppliancesText: 'Add one on the overview first.',
   connected: 'Connected',
