@@ -76,7 +76,11 @@ export function createLanService(
       }),
     confirmTime: () => broker.portalTimeProbe.confirm(),
     existedBeforeStart: ({ id }) => broker.previouslyKnown.has(id),
-    recordAuthentication: ({ id }) => registrations.markAuthenticated(id),
+    recordAuthentication(appliance) {
+      registrations.markAuthenticated(appliance.id);
+      broker.refusedRequests.end(appliance);
+    },
+    recordRefusal: (appliance, reason, address) => broker.refusedRequests.record(appliance, reason, address),
 
     async issueToken({ id, connection }, request) {
       const managed = grants.get(connection);

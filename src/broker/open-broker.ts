@@ -7,6 +7,7 @@ import type { ConnectionEvent } from '../core/reports/history.ts';
 import type { SiteNews } from '../core/site.ts';
 import { type SignInTokens, StoredSetupAccess } from './access/setup-access.ts';
 import { Appliances } from './appliances/appliances.ts';
+import { RefusedRequests } from './appliances/refused-requests.ts';
 import { Registrations } from './appliances/registrations.ts';
 import { Sessions } from './appliances/sessions.ts';
 import { Connections } from './connections/connections.ts';
@@ -96,6 +97,7 @@ export interface Broker extends AsyncDisposable {
   readonly deviceFlows: DeviceFlows;
   readonly sessions: Sessions;
   readonly registrations: Registrations;
+  readonly refusedRequests: RefusedRequests;
   readonly access: StoredSetupAccess;
   readonly notices: Notices;
   /** Looks for news of other hubs of the site before unknown credentials are rejected. */
@@ -272,6 +274,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
     pairingBatches,
     sessions,
     registrations,
+    refusedRequests: new RefusedRequests(environment),
     access,
     notices,
     newsLook,

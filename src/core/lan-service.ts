@@ -200,6 +200,12 @@ export interface LanService {
   existedBeforeStart(appliance: Appliance): boolean;
   /** Records that the appliance has authenticated, whatever the result of its request is. */
   recordAuthentication(appliance: Appliance): void;
+  /**
+   * Records that somebody has asked in the name of this appliance with wrong credentials.
+   * @param reason why they were refused, as part of a sentence
+   * @param address that the request came from
+   */
+  recordRefusal(appliance: Appliance, reason: string, address: string): void;
 
   issueToken(appliance: Appliance, request: TokenRequest): Promise<TokenResult>;
   /**

@@ -1,7 +1,7 @@
 import type { StatusReport } from '../core/administration.ts';
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
 import type { ConnectionStatus, LoginStatus } from '../core/connections/connection-status.ts';
-import { type Condition, concernsHub, concernsUsage, groupOf } from '../core/health/condition.ts';
+import { type Condition, concernsHub, groupOf, isHarmless } from '../core/health/condition.ts';
 import type { ConditionSeverity } from '../core/health/condition-record.ts';
 import type { Notice, NoticeCode } from '../core/health/notice.ts';
 import { USER_CODE_FORMAT } from '../core/letter-code.ts';
@@ -19,7 +19,15 @@ type HealthKind =
   | 'not_connected'
   | 'waiting_for_login'
   | 'waiting_for_portal'
-  | 'waiting_for_approval';
+  | 'waiting_for_approval'
+  | 'not_used_yet'
+  | 'refused';
+
+/** What is said of an appliance whose connection is fine, in place of that it is connected. */
+const KINDS_OF_CONNECTED: Partial<Record<Condition['code'], HealthKind>> = {
+  appliance_never_served: 'not_used_yet',
+  appliance_refused: 'refused',
+};
 
 /** The state of an appliance or a connection, and what to do about it. */
 export interface LoginHealth {
@@ -38,11 +46,10 @@ const DISPLAY_SEVERITIES: Readonly<Record<ConditionSeverity, DisplaySeverity>> =
   info: 'neutral',
 };
 
-/** The severity that the page shows for a condition; `good` for none, or if it only points out a usage. */
+/** The severity that the page shows for a condition; `good` for none, or if it only points something out. */
 export function displaySeverity(condition: Condition | undefined): DisplaySeverity {
-  if (condition === undefined) return 'good';
+  if (condition === undefined || isHarmless(condition)) return 'good';
   const group = concernsHub(condition) ? null : groupOf(condition);
-  if (group === 'active') return 'good';
   return group === 'pairing' ? 'waiting' : DISPLAY_SEVERITIES[condition.severity];
 }
 
@@ -93,7 +100,9 @@ function loginHealth(
 ): LoginHealth {
   const { states } = texts;
   const { authorizeUrl, wantedScope } = login;
-  const kind = healthKindOf(login);
+  const [mostSevere] = conditions;
+  const ofLogin = healthKindOf(login);
+  const kind = (ofLogin === 'connected' && mostSevere && KINDS_OF_CONNECTED[mostSevere.code]) || ofLogin;
   const warnings: Partial<Record<NoticeCode, (name: string) => string>> = states.warnings;
   const advice = [
     ...notices.flatMap(({ code }) => warnings[code]?.(subject) ?? []),
@@ -105,7 +114,6 @@ function loginHealth(
     ...(authorizeUrl !== undefined && kind !== 'waiting_for_login' ? [openLoginText(authorizeUrl, states)] : []),
     ...(wantedScope === undefined ? [] : [states.scopeChanged]),
   ];
-  const [mostSevere] = conditions;
   return { kind, severity: displaySeverity(mostSevere), needsAttention: mostSevere?.severity === 'error', advice };
 }
 
@@ -164,7 +172,7 @@ export function hubHealth(
   texts: Texts,
 ): HubHealth {
   const { overview } = texts;
-  const problems = conditions.filter((condition) => !concernsUsage(condition));
+  const problems = conditions.filter((condition) => !isHarmless(condition));
   const [mostSevere] = problems;
   if (mostSevere === undefined) {
     const [first, ...others] = appliances;
@@ -223,11 +231,15 @@ export function hubHealth(
           several: overview.severalWaitForPortal,
         });
       if (waiting !== null) return { severity: 'waiting', headline: waiting };
-      const others = about(() => true, {
-        one: overview.needsFirstLogin,
-        login: ({ connection }) => overview.login.notConnected(connection),
-        several: overview.severalNotConnected,
-      });
+      const others =
+        about((one) => groupOf(one) !== 'active', {
+          one: overview.needsFirstLogin,
+          login: ({ connection }) => overview.login.notConnected(connection),
+          several: overview.severalNotConnected,
+        }) ??
+        about(({ code }) => code === 'appliance_refused', { ...attention, ...overview.refused }) ??
+        about(({ code }) => code === 'appliance_never_served', { ...attention, ...overview.neverServed }) ??
+        about(() => true, { ...attention, ...overview.silent });
       return { severity: 'neutral', headline: others ?? overview.hubWarning };
     }
   }

@@ -130,6 +130,9 @@ export class LiveUpdates {
   }
 }
 
+/** A page shows the last token of an appliance at most this much too old, in ms. */
+const USAGE_INTERVAL = 300_000;
+
 /** A planned refresh may seem to move by this many ms, because the status has whole seconds. */
 const DUE_TOLERANCE_MS = 10_000;
 
@@ -153,8 +156,12 @@ function fingerprintOf(
   uptime: number,
 ): StatusFingerprint {
   const { registrationOpenFor, ...stableHub } = hub;
-  // Without the tokens: a page is not shown anew for each request of an appliance.
-  const stableAppliances = appliances.map(({ tokens, ...appliance }) => stableLogin(appliance));
+  // A page is not shown anew for each request of an appliance.
+  const stableAppliances = appliances.map(({ tokens, refused, lastToken, ...appliance }) => ({
+    ...stableLogin(appliance),
+    refusals: refused && Math.floor(Math.log2(refused.count)),
+    served: lastToken && Math.floor(Date.parse(lastToken) / USAGE_INTERVAL),
+  }));
   return {
     content: JSON.stringify([
       { ...stable(stableHub), open: registrationOpenFor !== undefined },

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { connectionStatus } from '../../src/broker/status/connection-status.ts';
 import { collectNoticeInput } from '../../src/broker/status/notice-input.ts';
+import { isOfAppliance } from '../../src/core/health/condition.ts';
 import { openHubProblems } from '../../src/hub/hub-problems.ts';
 import { SlowStoreMonitor } from '../../src/hub/slow-store-monitor.ts';
 import { HOUR, MINUTE, SECOND } from '../core/samples.ts';
@@ -27,9 +28,10 @@ async function healthOf(harness: BrokerHarness) {
   });
   const problems = findProblems(logins);
   const input = await collectNoticeInput(logins, statuses, problems, run, 'https://10.0.0.1:8443/');
-  const conditions = input.conditions.map(
-    ({ code, severity, appliance }) => `${severity} ${code} ${appliance ?? 'hub'}`,
-  );
+  // No appliance asks here.
+  const conditions = input.conditions
+    .filter((one) => !isOfAppliance(one))
+    .map(({ code, severity, appliance }) => `${severity} ${code} ${appliance ?? 'hub'}`);
   return { conditions, problems, notices: notices.activeNotices(input), input };
 }
 

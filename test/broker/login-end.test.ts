@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { connectionStatus } from '../../src/broker/status/connection-status.ts';
 import { collectNoticeInput } from '../../src/broker/status/notice-input.ts';
+import { isOfAppliance } from '../../src/core/health/condition.ts';
 import type { NoticeReport } from '../../src/core/health/notice.ts';
 import { DAY, HOUR, MINUTE } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
@@ -10,7 +11,9 @@ const PAGE = 'https://192.168.1.7:8443/';
 const loginOf = (harness: BrokerHarness, name = 'wallbox') =>
   connectionStatus(harness.connection(name), harness.run, () => '');
 
-const conditionsOf = async (harness: BrokerHarness) => (await noticeInput(harness)).conditions;
+/** The conditions of connections: no appliance asks here. */
+const conditionsOf = async (harness: BrokerHarness) =>
+  (await noticeInput(harness)).conditions.filter((one) => !isOfAppliance(one));
 
 function noticeInput(harness: BrokerHarness) {
   const { run } = harness;

@@ -178,11 +178,11 @@ describe('usage while the clock is wrong', () => {
 });
 
 describe('what is pointed out', () => {
-  test('an appliance that has not asked for a week is pointed out until it asks again, with its last token', async () => {
+  test('an appliance that has not asked yet, or for a week, is pointed out until it asks', async () => {
     const { harness } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 4 * 3600 } });
-    await harness.time.pass(7.1 * DAY);
-    expect(conditionsOf(harness)).toEqual([]);
+    expect(conditionsOf(harness)).toMatchObject([{ code: 'appliance_never_served', severity: 'info' }]);
     await requestToken(harness, 'wallbox');
+    expect(conditionsOf(harness)).toEqual([]);
     const { lastToken } = usageOf(harness);
     await harness.time.pass(7 * DAY - MINUTE);
     expect(conditionsOf(harness)).toEqual([]);
@@ -218,7 +218,7 @@ describe('what is pointed out', () => {
   test('what is pointed out causes no notice, and hides no other', async () => {
     const { harness, id } = await BrokerHarness.startPaired();
     const problem = { code: 'portal_unreachable', message: 'No answer', since: '2031-05-05T06:00:00Z' } as const;
-    for (const unusualUsage of ['silent', 'asks_often'] as const) {
+    for (const unusualUsage of ['never_served', 'silent', 'asks_often'] as const) {
       const active = { ...harness.statusOf('wallbox'), unusualUsage };
       for (const status of [active, { ...active, state: 'retrying', problem } as const]) {
         const connections = connectionsOf([status]).map((one) => [{ id }, one] as const);
@@ -235,7 +235,7 @@ describe('what is pointed out', () => {
     }
   });
 
-  test('nothing is pointed out while the clock is not confirmed', async () => {
+  test('nothing that depends on the time is pointed out while the clock is not confirmed', async () => {
     const { harness, id } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 30 * 24 * 3600 } });
     await harness.stop();
     harness.time.wall += 90 * DAY;

@@ -7,7 +7,7 @@ import type { HubProblem, StatusReport } from '../../src/core/administration.ts'
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
 import { APPLIANCE_CONDITION_CODES } from '../../src/core/health/appliance-conditions.ts';
-import { type Condition, concernsHub, concernsUsage } from '../../src/core/health/condition.ts';
+import { type Condition, concernsHub, isHarmless, isOfAppliance } from '../../src/core/health/condition.ts';
 import type { ConditionSeverity } from '../../src/core/health/condition-record.ts';
 import { CONNECTION_CONDITION_CODES } from '../../src/core/health/connection-conditions.ts';
 import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
@@ -50,6 +50,13 @@ const wallbox = (changes: Partial<ApplianceStatus> = {}) =>
 const problemOf = (code: ProblemCode) => ({ code, message: 'Something is wrong', since: SINCE });
 const PAIRING_FAILED = { reason: 'client_unknown', message: 'The same in one', at: SINCE } as const;
 
+const refusedRequests = (count: number) => ({
+  since: SINCE,
+  count,
+  reason: 'the client_id or client_secret is wrong',
+  address: '192.168.1.23',
+});
+
 const REFUSED = { state: 'needs_pairing', expiresIn: 0, problem: problemOf('refused') } as const;
 
 const LOGIN_ENDING = { loginEnds: '2031-05-06T06:00:00Z', loginEndingSince: SINCE } as const;
@@ -61,6 +68,9 @@ const STATES: readonly State[] = [
     what: 'active, and it has not asked for a week',
     appliance: wallbox({ unusualUsage: 'silent', lastToken: '2031-04-20T06:00:00Z' }),
   },
+  { what: 'active, and it has not got a token yet', appliance: wallbox({ unusualUsage: 'never_served' }) },
+  { what: 'active, and it has asked with a wrong secret', appliance: wallbox({ refused: refusedRequests(1) }) },
+  { what: 'active, and it keeps asking with a wrong secret', appliance: wallbox({ refused: refusedRequests(3) }) },
   { what: 'active, and it asks very often', appliance: wallbox({ unusualUsage: 'asks_often' }) },
   { what: 'active, and the login ends by itself soon', appliance: wallbox(), login: LOGIN_ENDING },
   { what: 'active, and the portal granted less than was asked for', appliance: wallbox({ missingScope: ['Control'] }) },
@@ -201,7 +211,7 @@ function noticesAfter(
   return conditions.flatMap((condition) => {
     if (concernsHub(condition)) return hubNotice(condition, duration) ?? [];
     // src/broker/status/notice-input.ts leaves them out.
-    if (concernsUsage(condition)) return [];
+    if (isOfAppliance(condition) && condition.code !== 'approval_needed') return [];
     const isOfGrant = condition.since !== null && condition.code !== 'approval_needed';
     const grant = isOfGrant ? { generation: 1, isFailing: true, remaining: left, lifetime: HOUR, overdue: null } : null;
     const failing = isOfGrant ? { duration: duration, since: SINCE } : null;
@@ -234,7 +244,7 @@ const BY_SEVERITY = {
 const GRAVEST = ['fail', 'warn', 'ok'];
 
 function shownSeverity(condition: Condition | undefined): keyof typeof BY_SEVERITY {
-  return condition === undefined || concernsUsage(condition) ? 'well' : condition.severity;
+  return condition === undefined || isHarmless(condition) ? 'well' : condition.severity;
 }
 
 describe.each(STATES)('$what', (state) => {
@@ -292,7 +302,7 @@ describe.each(STATES)('$what', (state) => {
     const own = conditions.find(({ appliance }) => appliance !== null);
     if (shownSeverity(gravest) === 'well') expect(line).toBe('1 active');
     if (own?.severity === 'error') expect(line).toMatch(/needs (pairing|attention) \(wallbox\)/);
-    if (shownSeverity(own) === 'info') expect(line).toMatch(/^1 (unpaired|pairing)$/);
+    if (shownSeverity(own) === 'info') expect(line).toMatch(/^1 (active|unpaired|pairing)$/);
     if (own?.severity === 'warning') expect(line).toMatch(/^1 retrying|\(wallbox\)/);
     if (gravest !== undefined && gravest.appliance === null) expect(line).toMatch(/; ./);
   });
@@ -368,13 +378,17 @@ status line, the doctor, the metrics and the notices show these conditions and d
 - \`warning\`: a problem that may resolve itself, or something that a person is asked to do and that breaks nothing yet: to approve an appliance, or to
   log in again before a login [ends by itself](decisions/login-ends.md).
 - \`info\`: nothing is wrong, but an appliance gets no tokens until somebody logs in for the first time, or the way in which it uses its tokens is
-  pointed out: it has not asked for a week, or it asks more than a hundred times as often as a token expires. What is only pointed out changes no
-  state, no headline and no notice.
+  pointed out: it has not got one yet, it has asked with wrong credentials once or twice, it has not asked for a week, or it asks more than a hundred
+  times as often as a token expires. The last changes no headline, and none of these has a notice.
+
+An appliance that asks with wrong credentials three times is a warning, until it asks with the right ones or gets others. It has no notice, because any
+device in the network can send such requests if it knows the \`client_id\`. They are counted in memory only.
 
 \`latchkey status --json\` lists them in \`conditions\`, the most severe first: \`{code, severity, connection, appliance, appliances, message, what_to_do, since, until}\`.
 \`connection\` is null for the hub as a whole, and \`appliance\` also for a login that several share; \`until\` is when the appliance's current token expires, or null. For an error the hub sends a notice
-([notices.md](notices.md)) at once. For a problem that may resolve itself, it waits for some time before it sends one. Three conditions have no notice
-of their own: damaged credentials, which the hub's notice \`store_changed\` reports, a pairing that failed, and an appliance that is no longer declared.
+([notices.md](notices.md)) at once. For a problem that may resolve itself, it waits for some time before it sends one. Some conditions have no notice
+of their own: damaged credentials, which the hub's notice \`store_changed\` reports, a pairing that failed, an appliance that is no longer declared, and
+what is said of the requests of an appliance.
 After a restart, \`status\` shows an earlier notice only if the current conditions confirm it.
 
 The table shows every state of one appliance, \`wallbox\`, and every problem of the hub, as each surface shows it.

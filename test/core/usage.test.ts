@@ -38,18 +38,21 @@ describe('the counts of tokens', () => {
 
 describe('unusual usage', () => {
   /** An appliance that got a token of an hour an hour ago, at noon, from a hub that has run for long. */
+  const now = MIDNIGHT + 12 * HOUR;
   const facts: UsageFacts = {
-    now: MIDNIGHT + 12 * HOUR,
+    now,
     last: MIDNIGHT + 11 * HOUR,
     today: 12,
     lifetime: HOUR,
     available: 30 * DAY,
   };
-  const weekAgo = facts.now - 7 * DAY;
+  const weekAgo = now - 7 * DAY;
 
   it.for<[what: string, changes: Partial<UsageFacts>, unusual: ReturnType<typeof unusualUsage>]>([
     ['asks once for each token', {}, null],
-    ['never asked', { last: null, today: 0 }, null],
+    ['never got one', { last: null, today: 0 }, 'never_served'],
+    ['never got one, and the time is unknown', { last: null, today: 0, now: null }, 'never_served'],
+    ['asked more than a week ago by a clock that is not confirmed', { last: weekAgo - 1, now: null }, null],
     ['asked a week ago', { last: weekAgo, today: 0 }, null],
     ['asked more than a week ago', { last: weekAgo - 1, today: 0 }, 'silent'],
     ['asked then, and could not ask since', { last: weekAgo - 1, today: 0, available: HOUR - 1 }, null],

@@ -57,7 +57,9 @@ async function reports() {
     return `${found?.result}: ${found?.detail}`;
   };
   return {
-    conditions: status.conditions.map(({ code, severity, message }) => `${severity} ${code}: ${message}`),
+    conditions: status.conditions
+      .filter((one) => one.connection === null)
+      .map(({ code, severity, message }) => `${severity} ${code}: ${message}`),
     file: check('certificate'),
     name: check('certificate.name'),
     port: check('ports.https_port'),

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { CredentialsResponse } from '../../src/control/messages.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
 import { basicAuthorization, FORM, HubClient, parseJsonBody } from './hub-client.ts';
@@ -105,6 +106,39 @@ describe('failed client authentication', () => {
     expect(await told({ client_secret })).toContain('has no client_id: send both');
     expect(await told({}, { authorization: `Bearer ${client_secret}` })).toContain('not that of HTTP Basic');
     expect(await told({ client_id, client_secret: 'wrong' })).toBe('the client_id or client_secret is wrong');
+  });
+
+  it('an appliance that asks with a wrong secret is shown with the number of its requests until it asks with the right one', async () => {
+    const secrets = await hub.addAppliance('boiler');
+    const stateOf = async () => {
+      const { appliances, conditions } = await hub.status();
+      const { refused } = appliances.find(({ name }) => name === 'boiler') ?? {};
+      return {
+        refused,
+        severity: conditions.find(({ code, appliance }) => appliance === 'boiler' && code === 'appliance_refused')
+          ?.severity,
+      };
+    };
+    const device = newDevice();
+    const ask = (secret: string) =>
+      device.token({ ...GRANT, client_id: secrets.client_id, ...(secret !== '' && { client_secret: secret }) });
+    await ask('wrong');
+    const wrong = { count: 1, reason: 'the client_id or client_secret is wrong', since: expect.any(String) };
+    expect(await stateOf()).toEqual({ refused: { ...wrong, address: expect.any(String) }, severity: 'info' });
+    await ask('wrong');
+    await ask('');
+    expect(await stateOf()).toMatchObject({
+      refused: { count: 3, reason: expect.stringContaining('no client_secret') },
+      severity: 'warning',
+    });
+    await ask(secrets.client_secret);
+    expect(await stateOf()).toEqual({ refused: undefined, severity: undefined });
+    await ask('wrong');
+    const { client_secret } = await hub.ask((control) =>
+      control.request('rotateSecret', { name: 'boiler', replace_keys: false }),
+    );
+    rememberSecrets([client_secret]);
+    expect((await stateOf()).refused).toBeUndefined();
   });
 
   it.for(cases)('the token endpoint answers 401 invalid_client to %s', async ([, make]) => {

@@ -39,6 +39,8 @@ function appliance(name: string, more: Partial<ApplianceStatus> = {}): Appliance
   });
 }
 
+const REFUSED = { since: '2031-05-05T04:05:00Z', count: 12, reason: 'the secret is wrong', address: '192.168.1.23' };
+
 function refused(name: string): ApplianceStatus {
   return appliance(name, { state: 'needs_pairing', problem: problem('refused') });
 }
@@ -62,6 +64,17 @@ describe("the hub's health on the overview", () => {
     ['nothing is there', [], 'There are no appliances yet.'],
     ['one is connected', [appliance('car')], 'car is connected.'],
     ['all are connected', [appliance('car'), appliance('boiler')], 'Both appliances are connected.'],
+    [
+      'one of them has not fetched its access yet',
+      [appliance('car', { unusualUsage: 'never_served' }), appliance('boiler', { unusualUsage: 'asks_often' })],
+      'car is logged in, but has not fetched its access yet.',
+    ],
+    [
+      'none of them has asked for a week',
+      [appliance('car', { unusualUsage: 'silent' }), appliance('boiler', { unusualUsage: 'silent' })],
+      '2 appliances have not fetched their access for a week or longer.',
+    ],
+    ['one asks with a wrong secret', [appliance('car', { refused: REFUSED })], 'car needs attention.'],
     ['one must be paired again', [appliance('car'), refused('wallbox')], 'wallbox needs a new login.'],
     ['several need a person', [refused('car'), refused('wallbox')], '2 appliances need attention.'],
     ['one was never paired', [appliance('car', { state: 'unpaired' })], 'car is not connected yet.'],
@@ -109,6 +122,26 @@ describe('the card of an appliance on the overview', () => {
     const html = page([appliance('car')]);
     expect(html).toContain('<time datetime="2031-05-05T06:02:08.000Z">5 minutes ago</time>');
     expect(html).toContain('<time datetime="2031-05-05T06:47:08.000Z">in 40 minutes</time>');
+  });
+
+  it('the card of an appliance shows when it last got its access, and how often it asked with a wrong secret since when', () => {
+    const fetched = page([appliance('car', { lastToken: new Date(NOW - 120_000).toISOString() })]);
+    expect(fetched).toMatch(/<dt>Last got its access<\/dt><dd><time [^>]*>2 minutes ago</);
+    const never = page([appliance('car', { unusualUsage: 'never_served' })]);
+    expect(never).toContain('<dt>Last got its access</dt><dd>not yet</dd>');
+    expect(never).toContain('Logged in, but not used yet');
+    const wrong = page([appliance('car', { refused: REFUSED })]);
+    expect(wrong).toContain('Logged in, but asks with wrong credentials');
+    expect(wrong).toMatch(/12 ×, from 192\.168\.1\.23, since <time class="exact" datetime="2031-05-05T04:05:00.000Z"/);
+  });
+
+  it('the button of an appliance names the portal if the hub has several', () => {
+    const unpaired = appliance('car', { state: 'unpaired', portal: 'tado' });
+    const body = (portals: string[]) =>
+      overviewPage(hubStatusReport(HUB, [unpaired], [], NOW), { hubName: 'Hub', texts: en }, SESSION, portals, NOW)
+        .body;
+    expect(body(['tado'])).toContain('id="pair-car">Connect<');
+    expect(body(['home', 'tado'])).toContain('id="pair-car">Connect at “tado”<');
   });
 
   it.for(PROBLEM_CODES)(
@@ -245,6 +278,11 @@ describe('a login that several appliances share on the overview', () => {
     [{ ...needsLogin, appliances: [] }, 'The login “netatmo” must be renewed.'],
   ])("the overview states the hub's health in one sentence if a shared login is %j", ([changes, sentence]) => {
     expect(health(pageWith(shared(changes)))).toBe(sentence);
+  });
+
+  it('the card of a login shows when each of its appliances last got its access', () => {
+    const usage = { lastToken: new Date(NOW - 120_000).toISOString() };
+    expect(pageWith(shared(), { usage })).toMatch(/>dashboard<\/a> <span class="quiet">\(<time [^>]*>2 minutes ago</);
   });
 
   it('a login that no appliance uses is shown, and does not hide which appliance is not connected', () => {

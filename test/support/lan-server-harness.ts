@@ -176,6 +176,7 @@ class StubHome {
     confirmTime: async () => this.whenAsked(),
     existedBeforeStart: ({ clientId }) => !this.newcomers.has(clientId),
     recordAuthentication: () => undefined,
+    recordRefusal: () => undefined,
     issueToken: async () => ({ kind: 'token', accessToken: new Secret('a-token'), expiresIn: 600, scope: null }),
   } satisfies Partial<LanService> as Partial<LanService> as LanService;
 }

@@ -4,6 +4,7 @@ import { unusualUsage } from '../../core/appliances/usage.ts';
 import { confirmedTimeAt, elapsed, rfc3339 } from '../../core/clock.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { comparisonCode } from '../../system/comparison-code.ts';
+import type { RefusedRequests } from '../appliances/refused-requests.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { BrokerStore, Environment } from '../ports.ts';
 import type { UsageRecorder } from '../reports/usage-recorder.ts';
@@ -16,6 +17,7 @@ interface StatusSources {
   readonly grants: Pick<Grants, 'get' | 'schedule'>;
   readonly referenceClock: Pick<ReferenceClock, 'confirmed'>;
   readonly usageRecorder: Pick<UsageRecorder, 'usageOf'>;
+  readonly refusedRequests: Pick<RefusedRequests, 'of'>;
 }
 
 /** The status of an appliance, as `latchkey status` reports it. @param connection the status of its connection */
@@ -35,6 +37,7 @@ export function applianceStatus(
 ): ApplianceStatus {
   const { damagedAppliances } = sources.store;
   const hasCredentials = appliance.credentials.kind !== 'none';
+  const refused = sources.refusedRequests.of(appliance);
   return {
     ...login,
     name: appliance.name,
@@ -42,6 +45,7 @@ export function applianceStatus(
     clientId: appliance.clientId,
     connection,
     ...usageFields(appliance, login.state === 'active', sources),
+    ...(refused && { refused }),
     ...(appliance.origin === 'declared' ? { declared: true } : {}),
     ...registrationFields(appliance),
     ...(hasCredentials ? {} : { withoutCredentials: true }),
@@ -59,8 +63,8 @@ function usageFields(
   const { last, ...tokens } = usageRecorder.usageOf(id, now);
   const fields = { lastToken: last === null ? null : rfc3339(last), tokens };
   const grant = grants.get(connection)?.grant;
+  if (!isActive || grant === undefined) return fields;
   const time = confirmedTimeAt(referenceClock.confirmed, now);
-  if (!isActive || grant === undefined || time === null) return fields;
   const sinceLogin = grant.login && elapsed(grant.login.at, now);
   const available = Math.min(now.uptime - grants.schedule.startedAt, sinceLogin ?? Number.POSITIVE_INFINITY);
   const unusual = unusualUsage({ now: time, last, today: tokens.today, lifetime: grant.lifetime, available });

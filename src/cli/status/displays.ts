@@ -1,5 +1,11 @@
-import type { ApplianceResponse, ConnectionResponse, StatusResponse } from '../../control/messages.ts';
+import type {
+  ApplianceResponse,
+  ConditionResponse,
+  ConnectionResponse,
+  StatusResponse,
+} from '../../control/messages.ts';
 import { STATUS_FIELDS } from '../../core/administration.ts';
+import { isOfAppliance } from '../../core/health/condition.ts';
 import type { Notice } from '../../core/health/notice.ts';
 import { isVolatile } from '../../core/status-field.ts';
 import { systemClock } from '../../system/clock.ts';
@@ -17,7 +23,7 @@ export interface StatusDisplay {
 /** Members that change with time alone, or with each token; they do not count as a change. */
 const VOLATILE_MEMBERS: readonly string[] = [
   ...Object.values(STATUS_FIELDS).flatMap((field) => (isVolatile(field) ? field.member : [])),
-  ...['until', 'registration_open_for', 'tokens', 'last_seen'],
+  ...['until', 'registration_open_for', 'tokens', 'last_seen', 'count'],
 ];
 
 /** The line that shows that the hub does not respond. */
@@ -49,14 +55,14 @@ export class LineStatusDisplay implements StatusDisplay {
   #notices = new Map<string, Notice>();
   #isHubUnavailable = false;
 
-  show({ hub, appliances, connections, notices }: StatusResponse): void {
+  show({ hub, appliances, connections, conditions, notices }: StatusResponse): void {
     if (this.#isHubUnavailable) printTimestamped(`the hub is back: ${printable(hub.name)}`);
     this.#isHubUnavailable = false;
     const shared = connections.filter(({ own }) => own !== true);
     const sharedNames = new Set(shared.map(({ name }) => name));
     const current = new Map([
       ...shared.map((connection) => [`the connection ${connection.name}`, loginText(connection)] as const),
-      ...appliances.map((appliance) => [appliance.name, applianceText(appliance, sharedNames)] as const),
+      ...appliances.map((appliance) => [appliance.name, applianceText(appliance, sharedNames, conditions)] as const),
     ]);
     for (const [name, text] of current) if (text !== this.#lines.get(name)) printTimestamped(`${name} ${text}`);
     for (const name of this.#lines.keys()) if (!current.has(name)) printTimestamped(`${name} was removed`);
@@ -77,10 +83,16 @@ export class LineStatusDisplay implements StatusDisplay {
 }
 
 /** @param shared the names of the shared connections, which have lines of their own */
-function applianceText(appliance: ApplianceResponse, shared: ReadonlySet<string>): string {
-  const { connection, waiting_for_approval: waiting } = appliance;
-  if (shared.has(connection)) return `uses the connection ${connection}`;
-  return loginText(appliance, waiting === undefined ? appliance.state : approvalText(waiting));
+function applianceText(
+  appliance: ApplianceResponse,
+  shared: ReadonlySet<string>,
+  conditions: readonly ConditionResponse[],
+): string {
+  const { name, connection, waiting_for_approval: waiting } = appliance;
+  if (waiting !== undefined) return loginText(appliance, approvalText(waiting));
+  const own = conditions.filter((one) => one.appliance === name && isOfAppliance(one));
+  const login = shared.has(connection) ? `uses the connection ${connection}` : loginText(appliance);
+  return [login, ...own.map(({ message }) => printable(message))].join(', ');
 }
 
 function loginText(

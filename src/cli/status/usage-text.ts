@@ -3,17 +3,18 @@ import { formatTimeSince } from '../terminal/duration.ts';
 import { printable } from '../terminal/output.ts';
 import { alignColumns } from '../terminal/table.ts';
 
-/** A table of the tokens that each appliance got; null if none has got one. @param now milliseconds since 1970 */
+/** A table of the tokens that each appliance got; null if there is nothing to say. @param now milliseconds since 1970 */
 export function usageText(appliances: readonly ApplianceResponse[], now: number): string | null {
-  const users = appliances.filter(({ last_token: last }) => last !== null);
-  if (users.length === 0) return null;
+  const hasRefused = appliances.some(({ refused }) => refused !== undefined);
+  if (!hasRefused && appliances.every(({ last_token: last }) => last === null)) return null;
   return alignColumns([
-    ['TOKENS', 'LAST', 'TODAY', '14 DAYS'],
-    ...users.map(({ name, last_token: last, tokens }) => [
+    ['TOKENS', 'LAST', 'TODAY', '14 DAYS', ...(hasRefused ? ['REFUSED REQUESTS'] : [])],
+    ...appliances.map(({ name, last_token: last, tokens, refused }) => [
       printable(name),
-      formatTimeSince(last, now),
+      last === null ? 'never' : formatTimeSince(last, now),
       String(tokens.today),
       String(tokens.last_14_days),
+      ...(hasRefused ? [refused === undefined ? '–' : `${refused.count} since ${refused.since}`] : []),
     ]),
   ]);
 }

@@ -14,6 +14,8 @@ export interface ApplianceStatus extends LoginStatus, Named {
   readonly tokens: TokenCounts;
   /** Why its use of its connection is pointed out; left out if it is as usual. */
   readonly unusualUsage?: UnusualUsage;
+  /** Left out if it last asked with the right credentials, or has not asked since the hub was started. */
+  readonly refused?: RefusedRequestsStatus;
   /** The configuration declares it, and only the configuration can remove it; left out otherwise. */
   readonly declared?: true;
   /** It has registered itself, and can do nothing until an installer approves it; left out if it does not wait. */
@@ -39,6 +41,17 @@ export const APPLIANCE_FIELDS = {
     },
   },
 } as const satisfies Partial<Record<keyof ApplianceStatus, StatusField>>;
+
+/** The requests of an appliance that the hub has refused because of their credentials. */
+export interface RefusedRequestsStatus {
+  /** When the first came, RFC 3339 UTC. */
+  readonly since: string;
+  readonly count: number;
+  /** Why the last was refused, as part of a sentence. */
+  readonly reason: string;
+  /** The IP address that the last came from. */
+  readonly address: string;
+}
 
 /** An appliance that registered itself and waits for an installer; `since` in RFC 3339 UTC. */
 export interface PendingApproval {

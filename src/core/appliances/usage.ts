@@ -22,7 +22,7 @@ export interface TokenCounts {
 }
 
 /** Why the way in which an appliance uses its tokens is pointed out. */
-export type UnusualUsage = 'silent' | 'asks_often';
+export type UnusualUsage = 'never_served' | 'silent' | 'asks_often';
 
 /** Where the usage is stored. */
 export interface UsageStore {
@@ -77,8 +77,8 @@ function isCounted(day: number, today: number): boolean {
 
 /** What {@link unusualUsage} depends on. Times in ms. */
 export interface UsageFacts {
-  /** The true time, in ms since 1970. */
-  readonly now: number;
+  /** The true time, in ms since 1970; null if it is not known. */
+  readonly now: number | null;
   /** When the appliance got its last token, in ms since 1970; null if it never got one. */
   readonly last: number | null;
   /** How many tokens it got today (UTC). */
@@ -92,13 +92,15 @@ export interface UsageFacts {
 /**
  * Whether an appliance uses its tokens in an unusual way; null if it does not.
  *
+ * - `never_served`: it has not got a token yet.
  * - `silent`: it got tokens before, but none for a week and for the lifetime of a token. It is not silent while it has
  *   had no time to ask again, for example after the hub was switched off.
  * - `asks_often`: today it asked more than a hundred times for each lifetime of a token that has passed since midnight,
  *   and more than a hundred times.
  */
 export function unusualUsage({ now, last, today, lifetime, available }: UsageFacts): UnusualUsage | null {
-  if (last === null) return null;
+  if (last === null) return 'never_served';
+  if (now === null) return null;
   if (now - last > Math.max(SILENCE, lifetime) && available >= Math.min(lifetime, DAY)) return 'silent';
   const sinceMidnight = now - utcDay(now) * DAY;
   return today > FREQUENT_REQUESTS * Math.max(1, sinceMidnight / lifetime) ? 'asks_often' : null;

@@ -8,8 +8,11 @@ interface ApplianceConditionRecord extends SubjectConditionRecord {
   readonly find: (status: ApplianceStatus, url: string) => FoundCondition | null;
 }
 
-/** What is only pointed out about an appliance whose connection is fine. */
+/** What is pointed out about an appliance whose connection is fine. */
 const usage = { severity: 'info', group: 'active', notice: null } as const;
+
+/** From so many refused requests on, somebody should look: one may be a mistake while the appliance is set up. */
+const MANY_REFUSALS = 3;
 
 const records = {
   approval_needed: {
@@ -52,6 +55,34 @@ const records = {
             advice: `Add it to the configuration again, give it a secret ("latchkey appliance rotate-secret ${name}") or remove it ("latchkey appliance remove ${name}")`,
           },
   },
+  appliance_refused: {
+    // Anybody on the network can send such requests, so they lead to no notice.
+    severity: 'warning',
+    group: 'needs attention',
+    notice: null,
+    find(status, url) {
+      const { title, refused } = status;
+      if (refused === undefined) return null;
+      const { address, reason, since, count } = refused;
+      return {
+        message: `The hub refuses the requests for ${title} from ${address}: ${reason}`,
+        advice: `If ${title} has this address, enter its credentials there again${ifSecretIsLost(status, url)}`,
+        since,
+        ...(count < MANY_REFUSALS && { severity: 'info' }),
+      };
+    },
+  },
+  appliance_never_served: {
+    ...usage,
+    find(status, url) {
+      const { title, unusualUsage } = status;
+      if (unusualUsage !== 'never_served') return null;
+      return {
+        message: `${title} has not got a token yet, although it could get one`,
+        advice: `Enter its credentials and the address of the hub in ${title}, and switch it on${ifSecretIsLost(status, url)}`,
+      };
+    },
+  },
   appliance_silent: {
     ...usage,
     find: ({ name, title, unusualUsage, lastToken }) =>
@@ -65,6 +96,7 @@ const records = {
   },
   appliance_asks_often: {
     ...usage,
+    isHarmless: true,
     find: ({ title, unusualUsage }) =>
       unusualUsage !== 'asks_often'
         ? null
@@ -75,6 +107,12 @@ const records = {
           },
   },
 } satisfies Readonly<Record<string, ApplianceConditionRecord>>;
+
+/** Part of an advice. That of a declared appliance is where the configuration says. */
+function ifSecretIsLost({ name, declared }: ApplianceStatus, url: string): string {
+  if (declared) return '';
+  return `; if its secret is lost, give it a new one: open ${url} or run "latchkey appliance rotate-secret ${name}"`;
+}
 
 export type ApplianceConditionCode = keyof typeof records;
 

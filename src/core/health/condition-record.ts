@@ -6,7 +6,7 @@ import type { SubjectNoticeCode } from './subject-notices.ts';
  * - `error`: something is broken, and stays broken until a person acts;
  * - `warning`: a problem that may resolve itself, or something that a person is asked to do and that breaks nothing yet;
  * - `info`: nothing is wrong, but appliances get no tokens until somebody logs in for the first time, or the way in which
- *   an appliance uses its tokens is unusual.
+ *   an appliance uses its tokens, or does not, is pointed out.
  */
 export const SEVERITIES = ['error', 'warning', 'info'] as const;
 export type ConditionSeverity = (typeof SEVERITIES)[number];
@@ -39,6 +39,8 @@ export interface SubjectConditionRecord {
    * one.
    */
   readonly notice: SubjectNoticeCode | 'if_it_lasts' | 'of_hub' | null;
+  /** It only points something out: surfaces show that all is well. Left out if they do not. */
+  readonly isHarmless?: true;
   /** For systemd's status line: why grants of this portal wait; left out if the group says enough. */
   readonly statusLine?: (portal: string) => string;
 }

@@ -1,8 +1,4 @@
-import {
-  APPLIANCE_CONDITION_CODES,
-  APPLIANCE_CONDITIONS,
-  type ApplianceConditionCode,
-} from './appliance-conditions.ts';
+import { APPLIANCE_CONDITIONS, type ApplianceConditionCode } from './appliance-conditions.ts';
 import type { ConditionGroup, ConditionSeverity, SubjectConditionRecord } from './condition-record.ts';
 import { CONNECTION_CONDITIONS, type ConnectionConditionCode } from './connection-conditions.ts';
 import type { HubConditionCode } from './hub-conditions.ts';
@@ -74,13 +70,19 @@ export function subjectRecord(code: SubjectCondition['code']): SubjectConditionR
 /** How surfaces count an appliance whose most severe condition this is. */
 export function groupOf({ code, severity }: Pick<SubjectCondition, 'code' | 'severity'>): ConditionGroup {
   const { group } = subjectRecord(code);
-  // A pairing that a person has ended needs no attention.
-  return code === 'pairing_failed' && severity === 'info' ? 'unpaired' : group;
+  if (group !== 'needs attention' || severity !== 'info') return group;
+  // A pairing that a person has ended needs no attention, and neither does an appliance that is being set up.
+  return code === 'pairing_failed' ? 'unpaired' : 'active';
 }
 
-/** Whether a condition only points out how an appliance uses its tokens. Its connection is fine. */
-export function concernsUsage({ code }: Pick<Condition, 'code'>): boolean {
-  return APPLIANCE_CONDITION_CODES.some((one) => one === code && APPLIANCE_CONDITIONS[one].group === 'active');
+/** Whether a condition is about an appliance, and not about its connection. */
+export function isOfAppliance({ code }: Pick<Condition, 'code'>): boolean {
+  return code in APPLIANCE_CONDITIONS;
+}
+
+/** Whether a condition only points something out, and all is well. */
+export function isHarmless(condition: Condition): boolean {
+  return !concernsHub(condition) && subjectRecord(condition.code).isHarmless === true;
 }
 
 /** Whether a condition or a notice concerns the hub as a whole. */

@@ -108,10 +108,10 @@ function affected({ own, applianceTitles: titles }: ConnectionStatus): string {
 function applianceConditions(status: ApplianceStatus, page: string): ApplianceCondition[] {
   const { name: appliance, connection } = status;
   for (const code of APPLIANCE_CONDITION_CODES) {
-    const { severity, find } = APPLIANCE_CONDITIONS[code];
-    const found = find(status, `${page}appliances/${appliance}`);
+    const record = APPLIANCE_CONDITIONS[code];
+    const found = record.find(status, `${page}appliances/${appliance}`);
     if (found === null) continue;
-    const { message, advice, since = null } = found;
+    const { message, advice, since = null, severity = record.severity } = found;
     const subject = { connection, appliance, appliances: [appliance] } as const;
     return [{ code, severity, ...subject, message, what_to_do: advice, since, until: null }];
   }

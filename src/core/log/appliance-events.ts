@@ -64,6 +64,20 @@ export const applianceEvents = {
     connection,
     user,
   }),
+  appliance_refused: event(
+    'warn',
+    'Somebody has asked with the client_id of an appliance and wrong credentials: perhaps the appliance itself.',
+    {
+      appliance,
+      address,
+      detail: text('what is wrong with them, in words'),
+      count: number('how many such requests there were since the appliance last asked with the right ones'),
+    },
+  ),
+  appliance_accepted: event('info', 'After that, the appliance has asked with the right credentials.', {
+    appliance,
+    count: number('how many requests were refused before'),
+  }),
   secret_rotated: event('info', 'An appliance has a new client secret.', { appliance, user }),
   invite_created: event('info', 'Somebody made an invite.', {
     appliance: optional(text('name that the appliance will get, if the invite has one')),

@@ -25,7 +25,7 @@ export function serveOAuthEndpoints(
 ): void {
   const context: FormEndpointContext = {
     authenticate: createClientAuthenticator(service, isOwn, environment.usedAssertions),
-    onAuthenticated: (appliance) => service.recordAuthentication(appliance),
+    service,
     failureLimiter: new ClientRateLimiter('too_many_failed_authentications', WRONG_CODE_LIMIT, environment),
     clock: environment.clock,
   };

@@ -80,8 +80,17 @@ export class ClientAssertionVerifier {
       );
     }
     const appliance = this.#service.findClient(unverified.subject);
+    const result = await this.#verifyAs(appliance, assertion, { subject: unverified.subject, audiences }, times);
+    return result.kind === 'refused' ? { ...result, appliance } : result;
+  }
+
+  async #verifyAs(
+    appliance: Appliance | undefined,
+    assertion: string,
+    expected: ExpectedClaims,
+    times: readonly TimeReading[],
+  ): Promise<ClientAuthenticationResult> {
     if (appliance?.credentials.kind !== 'keys') return invalidClient(UNKNOWN_KEY_DESCRIPTION);
-    const expected = { subject: unverified.subject, audiences };
     let untimely: ClientAuthenticationResult | null = null;
     for (const time of times) {
       const check = await this.#verifyAt(assertion, appliance, appliance.credentials.keys, expected, time);

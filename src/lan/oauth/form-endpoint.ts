@@ -1,6 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { Clock } from '../../core/clock.ts';
+import type { LanService } from '../../core/lan-service.ts';
+import { unmapIpv4 } from '../../system/addresses.ts';
 import { FORM_MEDIA_TYPE, mediaTypeOf, parseForm } from '../../system/http/form.ts';
 import type { ClientRateLimiter } from '../../system/limits/client-rate-limiter.ts';
 import type { ClientAuthenticator } from './client-authentication.ts';
@@ -20,8 +22,8 @@ export interface AuthenticatedClientRequest {
 /** Client authentication for the form endpoints. */
 export interface FormEndpointContext {
   readonly authenticate: ClientAuthenticator;
-  /** Called for every authenticated request, whatever its result. */
-  readonly onAuthenticated: (appliance: Appliance) => void;
+  /** Records who has authenticated, and who has not. */
+  readonly service: Pick<LanService, 'recordAuthentication' | 'recordRefusal'>;
   /** Limits failed authentications per address. Successful ones are never limited. */
   readonly failureLimiter: ClientRateLimiter;
   readonly clock: Clock;
@@ -37,7 +39,7 @@ export function serveFormEndpoint(
   context: FormEndpointContext,
   handle: (request: AuthenticatedClientRequest) => FastifyReply | Promise<FastifyReply>,
 ): void {
-  const { authenticate, onAuthenticated, clock } = context;
+  const { authenticate, service, clock } = context;
   app.post(path, {
     errorHandler: createErrorHandler(FORM_MEDIA_TYPE),
     async handler(request, reply) {
@@ -50,7 +52,7 @@ export function serveFormEndpoint(
       const client = await authenticate(request, form);
       if (client.kind !== 'authenticated') return rejectClient(client, context, request, reply);
       const { appliance } = client;
-      onAuthenticated(appliance);
+      service.recordAuthentication(appliance);
       if (appliance.waiting === null) {
         return handle({ appliance, form, elapsed: () => clock.now().uptime - receivedAt, request, reply });
       }
@@ -62,7 +64,7 @@ export function serveFormEndpoint(
 
 function rejectClient(
   client: Exclude<ClientAuthenticationResult, { readonly kind: 'authenticated' }>,
-  { failureLimiter }: FormEndpointContext,
+  { failureLimiter, service }: FormEndpointContext,
   request: FastifyRequest,
   reply: FastifyReply,
 ): FastifyReply {
@@ -72,7 +74,10 @@ function rejectClient(
     case 'unavailable':
       return sendUnavailable(reply, client.retryAfter, client.description);
     case 'refused': {
-      const allowed = failureLimiter.take(request.socket.remoteAddress ?? '');
+      const { remoteAddress = '' } = request.socket;
+      if (client.appliance !== undefined)
+        service.recordRefusal(client.appliance, client.description, unmapIpv4(remoteAddress));
+      const allowed = failureLimiter.take(remoteAddress);
       if (!allowed.ok) {
         reply.header('retry-after', allowed.retryAfter);
         const description = `${client.description}; too many failed attempts: wait, and try again`;

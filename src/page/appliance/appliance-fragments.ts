@@ -1,5 +1,9 @@
 import { html } from 'ghtml';
-import type { ApplianceStatus, PendingApproval } from '../../core/appliances/appliance-status.ts';
+import {
+  APPLIANCE_FIELDS,
+  type ApplianceStatus,
+  type PendingApproval,
+} from '../../core/appliances/appliance-status.ts';
 import {
   CONNECTION_FIELDS,
   type ConnectionStatus,
@@ -8,7 +12,7 @@ import {
 import { keysOf } from '../../core/keys.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { type FieldValue, fieldTime, type StatusField } from '../../core/status-field.ts';
-import { icon, timeElement } from '../elements.ts';
+import { dateTimeElement, icon, timeElement } from '../elements.ts';
 import { type LoginHealth, userCodeOf } from '../health.ts';
 import { csrfForm } from '../installer-page.ts';
 import { appliancePath, approvalPath } from '../paths.ts';
@@ -89,6 +93,18 @@ export function renderLoginDetails(
     rows.push([states.tokenExpires, timeElement(texts, now + expiresIn * 1000, now)]);
   }
   return renderDetailList([...rows, ...after]);
+}
+
+/** When the appliance last got a token, and whether it asks with wrong credentials. */
+export function usageRows(texts: Texts, appliance: ApplianceStatus, now: number): DetailRow[] {
+  const { states } = texts;
+  const { unusualUsage, refused } = appliance;
+  const rows = fieldRows(texts, APPLIANCE_FIELDS, appliance, now);
+  if (unusualUsage === 'never_served') rows.push([states.fields.lastToken, html`${states.neverServed}`]);
+  if (refused === undefined) return rows;
+  const { count, address, since } = refused;
+  const when = dateTimeElement(texts, Date.parse(since));
+  return [...rows, [states.refusedRequests, html`${states.refusals(count, address)} !${when}`]];
 }
 
 function renderDetailList(rows: readonly DetailRow[]): string {

@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import type { Administration, StatusReport } from '../../core/administration.ts';
-import { APPLIANCE_FIELDS, type ApplianceStatus } from '../../core/appliances/appliance-status.ts';
+import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
@@ -23,11 +23,11 @@ import {
 import type { Texts } from '../texts/en.ts';
 import {
   type DetailRow,
-  fieldRows,
   renderHealth,
   renderLoginDetails,
   renderNextAction,
   renderRows,
+  usageRows,
 } from './appliance-fragments.ts';
 import { type Confirmation, confirmationPage, removalConfirmation, unpairConfirmation } from './confirmations.ts';
 import { connectionsFor } from './connection-choice.ts';
@@ -168,7 +168,10 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
   );
   const connection = findConnection(status.connections, appliance);
   const details = { ...appliance, ...connection };
-  const rows = { before: connectionRow(texts, connection), after: usageRows(texts, appliance, now) };
+  const rows = {
+    before: connectionRow(texts, connection),
+    after: [...usageRows(texts, appliance, now), ...countRow(texts, appliance)],
+  };
   const offered = connectionsFor(appliance, status);
   return {
     title,
@@ -201,13 +204,10 @@ function connectionRow({ connectionChoice }: Texts, connection: ConnectionStatus
   return [[connectionChoice.label, html`<a class="back" href="${connectionPath(name)}">${title}</a>`]];
 }
 
-/** When the appliance got tokens, and how many. */
-function usageRows(texts: Texts, appliance: ApplianceStatus, now: number): DetailRow[] {
-  const { overview } = texts;
-  const { lastToken, tokens } = appliance;
-  const rows = fieldRows(texts, APPLIANCE_FIELDS, appliance, now);
-  if (lastToken === null) return rows;
-  return [...rows, [overview.tokenCounts, html`${overview.tokens(tokens.today, tokens.last14Days)}`]];
+/** How many tokens the appliance got. */
+function countRow({ overview }: Texts, { lastToken, tokens }: ApplianceStatus): DetailRow[] {
+  if (lastToken === null) return [];
+  return [[overview.tokenCounts, html`${overview.tokens(tokens.today, tokens.last14Days)}`]];
 }
 
 function renderManagement(

@@ -1,8 +1,11 @@
 import { html } from 'ghtml';
+import type { StatusReport } from '../../core/administration.ts';
+import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
-import type { Condition } from '../../core/health/condition.ts';
+import type { SubjectCondition } from '../../core/health/condition.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { renderHealth, renderLoginDetails, renderPairAction } from '../appliance/appliance-fragments.ts';
+import { timeElement } from '../elements.ts';
 import type { LoginHealth } from '../health.ts';
 import { appliancePath, connectionPath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
@@ -14,7 +17,7 @@ export const MAX_SHOWN_USERS = 100;
 
 /**
  * The card of a connection that several appliances share, or that nobody uses: one state, and one button.
- * @param users their conditions, by the appliance's name
+ * @param users those of all appliances
  * @param now the hub's wall clock in ms since 1970
  * @returns HTML
  */
@@ -23,7 +26,7 @@ export function renderConnectionCard(
   session: PageSession,
   connection: ConnectionStatus,
   health: LoginHealth,
-  users: ReadonlyMap<string, readonly Condition[]>,
+  users: ConnectionUsers,
   showsPortal: boolean,
   now: number,
 ): string {
@@ -31,7 +34,7 @@ export function renderConnectionCard(
   return html`<li class="card ${health.needsAttention ? 'bad' : ''}" id="connection-${name}">
 <h3><a href="${connectionPath(name)}" id="open-connection-${name}">${texts.connection.title(title)}</a></h3>
 <div>!${appliances.length === 0 ? '' : html`<p class="quiet">${texts.connection.usedBy}</p>`}
-!${renderUserList(texts, connection, users, MAX_SHOWN_IN_CARD)}</div>
+!${renderUserList(texts, connection, users, MAX_SHOWN_IN_CARD, now)}</div>
 !${renderHealth(texts, health, false)}
 !${renderConnectAction(texts, session, connection, health, showsPortal)}
 !${renderLoginDetails(texts, connection, showsPortal, now)}</li>`;
@@ -58,37 +61,48 @@ export function renderConnectAction(
 }
 
 /**
- * Links to the appliances that use a connection, each with what is wrong with it besides the login.
- * @param conditions of appliances, by name
+ * Links to the appliances that use a connection, each with when it last got a token, and what is wrong with it besides the
+ * login.
+ * @param users those of all appliances
  * @param max more are only counted
+ * @param now the hub's wall clock in ms since 1970
  * @returns HTML
  */
 export function renderUserList(
-  { connection: texts, states, batch }: Texts,
+  texts: Texts,
   { appliances, applianceTitles }: ConnectionStatus,
-  conditions: ReadonlyMap<string, readonly Condition[]>,
+  users: ConnectionUsers,
   max: number,
+  now: number,
 ): string {
-  if (appliances.length === 0) return html`<p class="quiet">${texts.unused}</p>`;
+  const { connection, states, batch } = texts;
+  if (appliances.length === 0) return html`<p class="quiet">${connection.unused}</p>`;
   const items = appliances.slice(0, max).map((name, index) => {
     const title = applianceTitles[index] ?? name;
-    const notes = (conditions.get(name) ?? []).flatMap(({ code, connection }) =>
-      connection === null ? [] : html`<p>${states.conditions[code](title)}</p>`,
-    );
-    return html`<li><a class="back" href="${appliancePath(name)}">${title}</a>!${notes}</li>`;
+    const { conditions = [], lastToken = null } = users.get(name) ?? {};
+    const last =
+      lastToken === null ? '' : html` <span class="quiet">(!${timeElement(texts, Date.parse(lastToken), now)})</span>`;
+    const notes = conditions.map(({ code }) => html`<p>${states.conditions[code](title)}</p>`);
+    return html`<li><a class="back" href="${appliancePath(name)}">${title}</a>!${last}!${notes}</li>`;
   });
   const more = appliances.length > max ? html`<p class="quiet">${batch.more(appliances.length - max)}</p>` : '';
   return html`<ul class="users">!${items}</ul>!${more}`;
 }
 
-/** The conditions of appliances alone, without those of their connections, by the appliance's name. */
-export function groupByUser(conditions: readonly Condition[]): ReadonlyMap<string, readonly Condition[]> {
-  const groups = new Map<string, Condition[]>();
-  for (const condition of conditions) {
-    if (condition.appliance === null) continue;
-    const group = groups.get(condition.appliance);
-    if (group === undefined) groups.set(condition.appliance, [condition]);
-    else group.push(condition);
-  }
-  return groups;
+/** What is shown of each appliance beside its connection: its own conditions, and when it last got a token. */
+type ConnectionUsers = ReadonlyMap<
+  string,
+  Pick<ApplianceStatus, 'lastToken'> & { readonly conditions: readonly SubjectCondition[] }
+>;
+
+/** The appliances by their names. */
+export function connectionUsers({
+  appliances,
+  conditions,
+}: Pick<StatusReport, 'appliances' | 'conditions'>): ConnectionUsers {
+  const own = Map.groupBy(
+    conditions.filter((one): one is SubjectCondition => one.appliance !== null),
+    ({ appliance }) => appliance,
+  );
+  return new Map(appliances.map(({ name, lastToken }) => [name, { lastToken, conditions: own.get(name) ?? [] }]));
 }

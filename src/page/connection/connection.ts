@@ -20,7 +20,7 @@ import { addAppliancePath, appliancePath, connectionPath } from '../paths.ts';
 import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 import { connectionRemovalConfirmation, disconnectConfirmation } from './confirmations.ts';
-import { groupByUser, MAX_SHOWN_USERS, renderConnectAction, renderUserList } from './connection-fragments.ts';
+import { connectionUsers, MAX_SHOWN_USERS, renderConnectAction, renderUserList } from './connection-fragments.ts';
 
 /** What the pages of connections need. */
 interface ConnectionPagesOptions {
@@ -103,7 +103,7 @@ const WAITING_RELOAD_SECONDS = 10;
 /** What the page of a connection shows. */
 interface ConnectionView {
   readonly connection: ConnectionStatus;
-  readonly status: Pick<StatusReport, 'conditions' | 'notices'>;
+  readonly status: Pick<StatusReport, 'appliances' | 'conditions' | 'notices'>;
   readonly history: readonly HistoryEntry[];
   /** The hub's wall clock, in ms since 1970. */
   readonly now: number;
@@ -132,7 +132,7 @@ export function connectionPage(
 !${renderConnectAction(texts, session, connection, health)}
 !${renderLoginDetails(texts, connection, true, now)}</section>
 <section class="stack" aria-labelledby="users"><h2 id="users">${texts.connection.usedBy}</h2>
-!${renderUserList(texts, connection, groupByUser(status.conditions), MAX_SHOWN_USERS)}
+!${renderUserList(texts, connection, connectionUsers(status), MAX_SHOWN_USERS, now)}
 <div class="actions"><a class="button" id="add-user" href="${addAppliancePath(name)}">${texts.connection.addAppliance}</a></div></section>
 </div>
 !${renderHistory(texts, history, now)}

@@ -12,9 +12,10 @@ import {
   renderLoginDetails,
   renderNextAction,
   renderRows,
+  usageRows,
 } from '../appliance/appliance-fragments.ts';
 import { connectableConnections, connectionsFor } from '../appliance/connection-choice.ts';
-import { groupByUser, renderConnectionCard } from '../connection/connection-fragments.ts';
+import { connectionUsers, renderConnectionCard } from '../connection/connection-fragments.ts';
 import { type DisplaySeverity, icon, timeElement } from '../elements.ts';
 import { applianceHealth, connectionHealth, displaySeverity, hubHealth } from '../health.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
@@ -164,7 +165,7 @@ function applianceCards(
 <h3><a href="${appliancePath(name)}" id="open-${name}">${title}</a></h3>
 !${renderHealth(texts, health, false)}
 !${renderNextAction(texts, session, appliance, health, offered, showsPortal)}
-!${renderLoginDetails(texts, details, showsPortal, now)}</li>`;
+!${renderLoginDetails(texts, details, showsPortal, now, { after: usageRows(texts, appliance, now) })}</li>`;
     // A stranger's requests must not hide the installer's own appliance.
     return { render, severity: health.severity, isAlwaysShown: waitingForApproval !== undefined };
   });
@@ -172,20 +173,20 @@ function applianceCards(
 
 /** The cards of connections that several appliances share, or that nobody uses. */
 function connectionCards(
-  { connections, conditions, notices }: StatusReport,
+  { appliances, connections, conditions, notices }: StatusReport,
   texts: Texts,
   session: PageSession,
   showsPortal: boolean,
   now: number,
 ): Card[] {
   const conditionsOf = groupByConnection(conditions);
-  const users = groupByUser(conditions);
+  const users = connectionUsers({ appliances, conditions });
   return connections.flatMap((connection) => {
     if (connection.own) return [];
-    const { name, appliances } = connection;
+    const { name } = connection;
     const ownNotices = notices.filter((notice) => notice.connection === name && notice.appliance === null);
     const health = connectionHealth(connection, conditionsOf.get(name) ?? [], ownNotices, texts);
-    const ofUsers = appliances.flatMap((user) => users.get(user) ?? []);
+    const ofUsers = connection.appliances.flatMap((user) => users.get(user)?.conditions ?? []);
     const severities = [health.severity, ...ofUsers.map(displaySeverity)];
     const severity = SEVERITY_ORDER.find((one) => severities.includes(one)) ?? health.severity;
     const needsAttention = health.needsAttention || ofUsers.some((one) => one.severity === 'error');

@@ -111,6 +111,7 @@ test('status shows when each appliance got its last token, and how many it got',
   expect(stdout).toContain(`\n
 TOKENS   LAST       TODAY  14 DAYS
 wallbox  2 min ago  12     4030
+car      never      0      0
 `);
   expect((await hub.latchkey('appliance', 'list')).stdout).not.toContain('4030');
 });

@@ -211,7 +211,7 @@ describe('the installer’s page in the frame of a reverse proxy', () => {
 
     // The parent may show the page below another path, for example in a new session of its own.
     await page.evaluate((source) => document.querySelector('iframe')?.setAttribute('src', source), `${PREFIXES[1]}/`);
-    await frame.getByText('wallbox is connected.').waitFor();
+    await frame.getByText('wallbox is logged in, but has not fetched its access yet.').waitFor();
     await testHub.hub.addAppliance('heater');
     await frame.getByText('heater is not connected yet.').waitFor();
     await frame.getByRole('link', { name: 'wallbox' }).first().click();

@@ -27,7 +27,11 @@ test('the hub tries a corrected client secret at once after a reload or a restar
     await correct(emulator.clientSecret);
     await eventually(async () => emulator.grants()[0]?.generation === index + 2);
     await hub.until('wallbox', ({ problem }) => problem === null);
-    expect(await hub.status()).toMatchObject({ appliances: [{ state: 'active' }], conditions: [], notices: [] });
+    expect(await hub.status()).toMatchObject({
+      appliances: [{ state: 'active' }],
+      conditions: [{ code: 'appliance_never_served' }],
+      notices: [],
+    });
     expect((await hub.cli('status')).status).toBe(0);
   }
 });

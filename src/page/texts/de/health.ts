@@ -10,6 +10,8 @@ export const health: typeof english.health = {
     waiting_for_login: 'Wartet auf die Anmeldung',
     waiting_for_portal: 'Wartet auf das Portal',
     waiting_for_approval: 'Wartet auf Ihre Freigabe',
+    not_used_yet: 'Angemeldet, aber noch nicht genutzt',
+    refused: 'Angemeldet, fragt aber mit falschen Zugangsdaten',
   },
   fields: {
     version: 'Version',
@@ -58,6 +60,10 @@ export const health: typeof english.health = {
       'Der Hub hat kein Passwort mehr für dieses Gerät, deshalb bekommt es keinen Zugang. Tragen Sie das Gerät wieder in die Konfiguration ein oder erstellen Sie ein neues Passwort.',
     credentials_damaged: () =>
       'Die gespeicherten Daten dieses Geräts wurden auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Entfernen Sie das Gerät, fügen Sie es wieder hinzu und melden Sie sich neu am Portal an.',
+    appliance_refused: (appliance) =>
+      `Anfragen für ${appliance} kommen mit falscher Client-ID oder falschem Passwort und bekommen deshalb keinen Zugang. Geben Sie beides im Gerät neu ein. Wenn das Passwort verloren ist, tippen Sie auf das Gerät und dann auf „Neues Passwort“.`,
+    appliance_never_served: (appliance) =>
+      `${appliance} hat seinen Zugang noch nicht abgeholt. Geben Sie Client-ID, Passwort und Adresse im Gerät ein und schalten Sie es ein. Wenn das Passwort verloren ist, tippen Sie auf das Gerät und dann auf „Neues Passwort“.`,
     appliance_silent: (appliance) =>
       `${appliance} hat seit mindestens einer Woche nicht nach seinem Zugang gefragt. Prüfen Sie, ob es eingeschaltet ist. Wenn Sie es nicht mehr haben, entfernen Sie es.`,
     appliance_asks_often: (appliance) =>
@@ -90,6 +96,9 @@ export const health: typeof english.health = {
   withoutRefreshToken:
     'Das Portal hat kein Refresh-Token gegeben, deshalb kann der Hub diesen Zugang nicht erneuern. Fügen Sie offline_access zu den Berechtigungen hinzu und melden Sie sich neu an.',
   problemSince: 'Störung aufgetreten',
+  refusedRequests: 'Abgelehnte Anfragen',
+  refusals: (count, address) => `${count} ×, von ${address}, seit`,
+  neverServed: 'noch nicht',
   tokenExpires: 'Zugang läuft ab',
   hub: {
     certificate_expired:

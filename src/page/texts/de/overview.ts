@@ -5,6 +5,18 @@ export const overview: typeof english.overview = {
   noAppliances: 'Es gibt noch keine Geräte.',
   oneConnected: (appliance) => `${appliance} ist verbunden.`,
   allConnected: (count) => (count === 2 ? 'Beide Geräte sind verbunden.' : `Alle ${count} Geräte sind verbunden.`),
+  refused: {
+    one: (appliance) => `${appliance} fragt mit falschen Zugangsdaten.`,
+    several: (count) => `${count} Geräte fragen mit falschen Zugangsdaten.`,
+  },
+  neverServed: {
+    one: (appliance) => `${appliance} ist angemeldet, hat seinen Zugang aber noch nicht abgeholt.`,
+    several: (count) => `${count} Geräte sind angemeldet, haben ihren Zugang aber noch nicht abgeholt.`,
+  },
+  silent: {
+    one: (appliance) => `${appliance} hat seinen Zugang seit mindestens einer Woche nicht abgeholt.`,
+    several: (count) => `${count} Geräte haben ihren Zugang seit mindestens einer Woche nicht abgeholt.`,
+  },
   needsLogin: (appliance) => `Für ${appliance} ist eine neue Anmeldung am Portal nötig.`,
   needsFirstLogin: (appliance) => `${appliance} ist noch nicht verbunden.`,
   needsApproval: (appliance) => `${appliance} wartet auf Ihre Freigabe.`,

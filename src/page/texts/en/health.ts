@@ -19,6 +19,8 @@ export const health = {
     waiting_for_login: 'Waiting for the login',
     waiting_for_portal: 'Waiting for the portal',
     waiting_for_approval: 'Waiting for your approval',
+    not_used_yet: 'Logged in, but not used yet',
+    refused: 'Logged in, but asks with wrong credentials',
   },
   /** The fields of `status` that the page shows. */
   fields: {
@@ -69,6 +71,10 @@ export const health = {
       'The hub no longer has a secret for this appliance, so the appliance gets no access. Add the appliance to the configuration again, or give it a new secret.',
     credentials_damaged: () =>
       'The stored data of this appliance was damaged on the hub’s disk, or somebody changed it there. Remove the appliance, add it again, and log in at the portal again.',
+    appliance_refused: (appliance: string) =>
+      `Requests for the ${appliance} come with a wrong client ID or secret, so they get no access. Enter both in the appliance again. If the secret is lost, tap the appliance, and then “New secret”.`,
+    appliance_never_served: (appliance: string) =>
+      `The ${appliance} has not fetched its access yet. Enter client ID, secret and address in the appliance, and switch it on. If the secret is lost, tap the appliance, and then “New secret”.`,
     appliance_silent: (appliance: string) =>
       `${appliance} has not asked for its access for a week or longer. Check whether it is switched on. If you no longer have it, remove it.`,
     appliance_asks_often: (appliance: string) =>
@@ -101,6 +107,10 @@ export const health = {
   withoutRefreshToken:
     'The portal gave no refresh token, so the hub cannot renew this access. Add offline_access to the permissions, and log in again.',
   problemSince: 'Problem began',
+  /** Requests with wrong credentials; a time and an address follow. */
+  refusedRequests: 'Refused requests',
+  refusals: (count: number, address: string) => `${count} ×, from ${address}, since`,
+  neverServed: 'not yet',
   tokenExpires: 'Access expires',
   /** Conditions of the hub itself. */
   hub: {

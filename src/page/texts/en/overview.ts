@@ -6,6 +6,19 @@ export const overview = {
   oneConnected: (appliance: string) => `${appliance} is connected.`,
   allConnected: (count: number) =>
     count === 2 ? 'Both appliances are connected.' : `All ${count} appliances are connected.`,
+  /** The logins work, but the appliances do not use them. */
+  refused: {
+    one: (appliance: string) => `${appliance} asks with wrong credentials.`,
+    several: (count: number) => `${count} appliances ask with wrong credentials.`,
+  },
+  neverServed: {
+    one: (appliance: string) => `${appliance} is logged in, but has not fetched its access yet.`,
+    several: (count: number) => `${count} appliances are logged in, but have not fetched their access yet.`,
+  },
+  silent: {
+    one: (appliance: string) => `${appliance} has not fetched its access for a week or longer.`,
+    several: (count: number) => `${count} appliances have not fetched their access for a week or longer.`,
+  },
   needsLogin: (appliance: string) => `${appliance} needs a new login.`,
   needsFirstLogin: (appliance: string) => `${appliance} is not connected yet.`,
   needsApproval: (appliance: string) => `${appliance} is waiting for your approval.`,

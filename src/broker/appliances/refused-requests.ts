@@ -1,0 +1,45 @@
+import type { Appliance } from '../../core/appliances/appliance.ts';
+import type { RefusedRequestsStatus } from '../../core/appliances/appliance-status.ts';
+import { rfc3339 } from '../../core/clock.ts';
+import type { Environment } from '../ports.ts';
+import { LogDeduplicator } from '../reports/log-deduplicator.ts';
+
+/**
+ * The appliances whose requests the hub refuses because of their credentials, until they ask with the right ones or get
+ * others. Only in memory: a refused request causes no write. Only known appliances count, so there is no limit.
+ */
+export class RefusedRequests {
+  readonly #environment: Pick<Environment, 'clock' | 'log'>;
+  readonly #logDeduplicator: LogDeduplicator;
+  readonly #series = new Map<string, RefusedRequestsStatus & Pick<Appliance, 'credentials'>>();
+
+  constructor(environment: Pick<Environment, 'clock' | 'log'>) {
+    this.#environment = environment;
+    this.#logDeduplicator = new LogDeduplicator(environment.clock);
+  }
+
+  /** @param reason why the request was refused, as the appliance is told. @param address that it came from */
+  record(appliance: Appliance, reason: string, address: string): void {
+    const { clock, log } = this.#environment;
+    const { id, name, credentials } = appliance;
+    const { since, count } = this.of(appliance) ?? { since: rfc3339(clock.now().wall), count: 0 };
+    this.#series.set(id, { credentials, since, count: count + 1, reason, address });
+    if (this.#logDeduplicator.recordOccurrence(id, id) === null) return;
+    log.warn('appliance_refused', { appliance: name, address, detail: reason, count: count + 1 });
+  }
+
+  /** The appliance has asked with the right credentials. */
+  end({ id, name }: Appliance): void {
+    if (!this.#series.delete(id)) return;
+    const ended = this.#logDeduplicator.recordResolution(id);
+    if (ended !== null) this.#environment.log.info('appliance_accepted', { appliance: name, count: ended.occurrences });
+  }
+
+  /** Undefined if there were none since the appliance last asked with the right credentials, or got these. */
+  of({ id, credentials }: Appliance): RefusedRequestsStatus | undefined {
+    const series = this.#series.get(id);
+    if (series === undefined || series.credentials !== credentials) return undefined;
+    const { credentials: _, ...status } = series;
+    return status;
+  }
+}
