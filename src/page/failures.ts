@@ -99,12 +99,15 @@ export async function withConnection(
   }
 }
 
-/** The name of the connection that an appliance uses. @throws Failure `appliance_unknown` */
-export async function connectionOf(administration: Pick<Administration, 'status'>, name: string): Promise<string> {
+/** The status of an appliance. @throws Failure `appliance_unknown` */
+export async function findAppliance(
+  administration: Pick<Administration, 'status'>,
+  name: string,
+): Promise<ApplianceStatus> {
   const { appliances } = await administration.status();
   const appliance = appliances.find((one) => one.name === name);
   if (appliance === undefined) throw new Failure('appliance_unknown', name);
-  return appliance.connection;
+  return appliance;
 }
 
 /** Calls the handler, and sends a page for a {@link Failure} of a pairing. @throws every other error */

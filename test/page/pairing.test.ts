@@ -83,6 +83,16 @@ it('the page of a pairing shows its refusal or success, and then has no QR code'
   expect((await visitor.get(path)).text).toContain(`href="${fresh}"`);
 });
 
+it('the link of a label of a connected appliance leads to its page, which says so, and starts no login', async () => {
+  await hub.pair(name, emulator);
+  const own = { 'sec-fetch-site': 'none' };
+  expect(target(await visitor.get(`/p/${name}`, own))).toBe(`/appliances/${name}`);
+  expect((await hub.appliance(name)).authorize_url).toBeUndefined();
+  expect((await visitor.get(`/appliances/${name}`)).text).toMatch(/Logged in, but not used yet.*Log in again/s);
+  await send(`/appliances/${name}/pair`);
+  expect(target(await visitor.get(`/p/${name}`, own))).toMatch(/^\/pairings\//);
+});
+
 it('the page says that a pairing or an appliance does not exist', async () => {
   for (const path of ['/pairings/nobody-knows', '/p/%3Cb%3E', '/appliances/nobody/label']) {
     const { status, text } = await visitor.get(path);

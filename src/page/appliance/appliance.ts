@@ -9,7 +9,7 @@ import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
 import type { AdministrationView } from '../administration-view.ts';
-import { connectionOf, sendFailure, withAppliance } from '../failures.ts';
+import { findAppliance, sendFailure, withAppliance } from '../failures.ts';
 import { applianceHealth } from '../health.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
@@ -125,7 +125,8 @@ export function serveAppliances(
 
   /** A refresh that takes longer continues; the page then shows its result. */
   async function refresh(name: string, own: Administration): Promise<void> {
-    await withTimeout(own.refresh(await connectionOf(administration, name)), REFRESH_TIMEOUT_MS, timers);
+    const { connection } = await findAppliance(administration, name);
+    await withTimeout(own.refresh(connection), REFRESH_TIMEOUT_MS, timers);
   }
 
   /** Approves the appliance that the page showed, found by its client ID: another one may have its name by now. */

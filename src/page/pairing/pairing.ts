@@ -4,7 +4,7 @@ import type { LanService, PairedConnection } from '../../core/lan-service.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
 import type { AdministrationView } from '../administration-view.ts';
 import { pagePathOf } from '../connection-names.ts';
-import { connectionOf, handlePairingFailures } from '../failures.ts';
+import { findAppliance, handlePairingFailures } from '../failures.ts';
 import { BROWSER_TOKEN_COOKIE, setCallbackCookie } from '../http.ts';
 import { redirectTo, sendInstallerPage } from '../installer-page.ts';
 import { pairingBatchPath, pairingPath } from '../paths.ts';
@@ -42,7 +42,7 @@ export function servePairing(
 
   guard.form('/appliances/:name/pair', (submission) =>
     handlePairingFailures(submission, async () => {
-      const connection = await connectionOf(administration, pathParameter(submission, 'name'));
+      const { connection } = await findAppliance(administration, pathParameter(submission, 'name'));
       return redirectTo(submission, pairingPath(await submission.administration.getOrStartPairing(connection)));
     }),
   );

@@ -3,7 +3,7 @@ import { html } from 'ghtml';
 import type { Named } from '../../core/name.ts';
 import { labelSvg } from '../../system/label.ts';
 import type { AdministrationView } from '../administration-view.ts';
-import { connectionOf, handlePairingFailures } from '../failures.ts';
+import { findAppliance, handlePairingFailures } from '../failures.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import { appliancePath, pairingPath } from '../paths.ts';
 import { isPrefetch } from '../request-origin.ts';
@@ -25,8 +25,13 @@ export function servePrintedLabels(guard: AuthenticatedRoutes, administration: A
   guard.page('/p/:name', (req) =>
     handlePairingFailures(req, async () => {
       const { name, title } = administration.label(pathParameter(req, 'name'));
+      const { connection, state } = await findAppliance(administration, name);
+      const open = await req.administration.getOpenPairing(connection).catch(() => null);
+      // Its page says that all is well, or what is wrong, and has the button that connects it anew.
+      if ((state === 'active' || state === 'retrying') && open === null)
+        return req.reply.header('cache-control', 'no-store').redirect(appliancePath(name), 303);
       if (!isUserNavigation(req.request)) return sendPairingConfirmation(req, { name, title });
-      const id = await req.administration.getOrStartPairing(await connectionOf(administration, name));
+      const id = await req.administration.getOrStartPairing(connection);
       return req.reply.header('cache-control', 'no-store').redirect(pairingPath(id), 303);
     }),
   );

@@ -74,7 +74,7 @@ export const health = {
     appliance_refused: (appliance: string) =>
       `Requests for the ${appliance} come with a wrong client ID or secret, so they get no access. Enter both in the appliance again. If the secret is lost, tap the appliance, and then “New secret”.`,
     appliance_never_served: (appliance: string) =>
-      `The ${appliance} has not fetched its access yet. Enter client ID, secret and address in the appliance, and switch it on. If the secret is lost, tap the appliance, and then “New secret”.`,
+      `${appliance} has not fetched its access yet. Enter client ID, secret and address in the appliance, and switch it on. If the secret is lost, tap the appliance, and then “New secret”.`,
     appliance_silent: (appliance: string) =>
       `${appliance} has not asked for its access for a week or longer. Check whether it is switched on. If you no longer have it, remove it.`,
     appliance_asks_often: (appliance: string) =>
