@@ -8,6 +8,7 @@ import { type ControlClient, connectControlClient } from '../control/client.ts';
 import type { PortalsResponse, StatusResponse } from '../control/messages.ts';
 import { listControlSockets } from '../control/socket-file.ts';
 import { Failure, messageOf } from '../core/failure.ts';
+import type { PortalCheck } from '../core/portals/portal-status.ts';
 import { Secret } from '../core/secret.ts';
 import { helperAddresses } from '../portal/helper/helper-portal.ts';
 import { contactedAddresses } from '../portal/oauth2/portal-checks.ts';
@@ -40,6 +41,8 @@ export interface DoctorContext {
   wall(): number;
   /** The probes of all origins of all portals, shared by the checks. */
   readonly probes: Promise<readonly PortalProbe[]>;
+  /** The running hub's own check of a portal, see `InspectedPortal.check`. Rejects if there is no result in time. */
+  checkPortal(name: string): Promise<readonly PortalCheck[]>;
 }
 
 /** Options of the doctor. */
@@ -96,6 +99,7 @@ export async function createDoctorContext(options: DoctorOptions): Promise<Docto
     isRoot,
     wall,
     probes,
+    checkPortal: (name) => withHub(options, async (client) => (await client.request('checkPortal', { name })).checks),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { PortalClients, RejectedClient } from '../broker/portal-clients.ts';
 import type { BrokerStore } from '../broker/ports.ts';
 import type { HubLeaf } from '../certificates/leaf.ts';
 import type { HubProblem } from '../core/administration.ts';
@@ -28,6 +29,7 @@ export interface HubProblemSources {
   readonly leaf: Pick<HubLeaf, 'expiryProblem'>;
   readonly advertising: Pick<HubAdvertiser, 'idTaken' | 'nameClaimed' | 'unannounced'>;
   readonly portals: Pick<Portals, 'moved'>;
+  readonly portalClients: Pick<PortalClients, 'rejected'>;
   /** Returns the name of an appliance by its id. */
   nameOf(appliance: string): string;
   /** Whether the grant of a connection is only in memory. */
@@ -42,7 +44,7 @@ type ObservedProblem = Omit<HubProblem, 'code'>;
 
 /** Finds the problems of the hub as a whole. Since when a problem is seen counts from the first call that finds it. */
 export function openHubProblems(sources: HubProblemSources): (connections: Connections) => HubProblem[] {
-  const { clock, store, local, startedAt: since, leaf, advertising, portals } = sources;
+  const { clock, store, local, startedAt: since, leaf, advertising, portals, portalClients } = sources;
   const { site } = store;
   const expiry = (code: HubProblemCode) => (leaf.expiryProblem?.code === code ? leaf.expiryProblem : null);
   const sinceStart = (message: string | null) => (message === null ? null : { message: capitalized(message), since });
@@ -52,6 +54,7 @@ export function openHubProblems(sources: HubProblemSources): (connections: Conne
     store_unwritable: (connections) =>
       site !== null && store.writeProblem !== null ? null : findStoreWriteProblem(sources, connections),
     hub_missing: () => site && findMissingHubs(site),
+    client_rejected: (connections) => describeRejectedClients(portalClients.rejected, connections),
     portal_moved: timed(() => portals.moved),
     certificate_expired: () => expiry('certificate_expired'),
     certificate_expiring: () => expiry('certificate_expiring'),
@@ -102,6 +105,17 @@ function findStoreWriteProblem(
   const { title, problem } = unsaved;
   const message = `New tokens of ${title} are only in memory, and are lost if the hub is switched off before they can be written: ${problem.message}`;
   return { message, since: problem.since };
+}
+
+/** The portals that reject the hub as their client, without those that a connection reports. */
+function describeRejectedClients(
+  rejected: readonly RejectedClient[],
+  connections: Connections,
+): ObservedProblem | null {
+  const reported = connections.flatMap(([, { portal, problem }]) => (problem?.code === 'misconfigured' ? portal : []));
+  const found = rejected.filter(({ portal }) => !reported.includes(portal));
+  const [first] = found;
+  return first === undefined ? null : { message: found.map(({ message }) => message).join('; '), since: first.since };
 }
 
 /** A message that the database of the site can't be used; null if it can. */

@@ -1,5 +1,6 @@
 import { createLanService } from '../broker/lan-service.ts';
 import { openBroker } from '../broker/open-broker.ts';
+import { PortalClients } from '../broker/portal-clients.ts';
 import type { Environment } from '../broker/ports.ts';
 import { watchClock } from '../broker/time/reference-clock.ts';
 import { CaRotation } from '../certificates/ca-rotation.ts';
@@ -9,6 +10,7 @@ import type { Configuration } from '../configuration/configuration.ts';
 import type { Administration } from '../core/administration.ts';
 import type { NoticeReport } from '../core/health/notice.ts';
 import type { Log } from '../core/log.ts';
+import type { PairingFailureReason } from '../core/pairings/pairing.ts';
 import type { ReloadControl } from '../core/reload.ts';
 import { IngressServer } from '../lan/ingress-server.ts';
 import type { ListeningSocketPool } from '../lan/listening-socket-pool.ts';
@@ -61,6 +63,12 @@ export interface Hub extends AsyncDisposable {
    */
   handOver(next: Configuration): Promise<HandoverState>;
 }
+
+/** After a start the hub asks portals only when it has done what cannot wait, in ms. */
+const CLIENT_CHECK_DELAY = 30_000;
+
+/** Why a login fails if the portal does not accept the hub as its client. */
+const REFUSED_CLIENT: readonly PairingFailureReason[] = ['misconfigured', 'client_unknown'];
 
 /** The options of a hub in a daemon that outlives it. */
 export interface HubOptions {
@@ -120,8 +128,15 @@ export async function startHub(
       predecessor: before?.broker,
     }),
   );
-  const { appliances, scheduler, referenceClock: portalClock, grants, pairings, access, notices } = broker;
+  const { connections, appliances, scheduler, referenceClock: portalClock, grants, pairings, access, notices } = broker;
   events.subscribe(() => notices.scheduleCheck());
+
+  const portalClients = parts.use(new PortalClients(environment, store, portals.clients));
+  events.subscribe(({ kind, connection, ...event }) => {
+    const portal = connections.byId(connection)?.portal ?? '';
+    if (kind === 'paired' || kind === 'refreshed') portalClients.accept(portal);
+    else if ('reason' in event && REFUSED_CLIENT.includes(event.reason)) void portalClients.check(portal);
+  });
 
   await yieldToEventLoop();
   const names = hubHostNames(identity.id);
@@ -201,6 +216,7 @@ export async function startHub(
     leaf,
     tryHooks: (report) => hooks.sendTest(withSender(report)),
     portalContext: { ...redirects, portals, configured, added, httpsPort: ports.https },
+    portalClients,
     store,
     local: upkeep.local,
     advertising,
@@ -247,7 +263,7 @@ export async function startHub(
     environment,
     listen: configuration.metrics,
     administration,
-    connections: broker.connections,
+    connections,
     portalsReached: broker.portalsReached,
     appliances,
     portalClock,
@@ -288,7 +304,7 @@ export async function startHub(
   );
   void advertising.announce();
   if (configuration.pairing.onStart && store.writeProblem === null)
-    await pairOnStart(broker.connections, appliances, grants, pairings, log);
+    await pairOnStart(connections, appliances, grants, pairings, log);
   if (lan.current.address === null && lanConfiguration.address !== 'auto') {
     log.warn('lan_address_missing', { address: lanConfiguration.address });
   }
@@ -296,6 +312,8 @@ export async function startHub(
     () => administration.noticeFacts(),
     (report) => hooks.enqueue(withSender(report)),
   );
+  // In test mode the portal is the hub's own.
+  if (configuration.testMode !== true) portalClients.start(before === undefined ? CLIENT_CHECK_DELAY : 0);
   sockets?.closeUnclaimed();
   log.info('hub_started', {
     name,

@@ -1,7 +1,7 @@
 import type { PortalOperation } from '../clouds/odd-answers.ts';
 import { CLOCK_FAILURE_OFFSET, CLOCK_WARNING_OFFSET, formatDuration, rfc3339 } from '../core/clock.ts';
 import { type CredentialLocation, describeCredentials, howToApplyCorrection } from '../core/portals/identity.ts';
-import type { PortalCheck } from '../core/portals/portal-status.ts';
+import type { InspectedPortal, PortalCheck } from '../core/portals/portal-status.ts';
 import type { TokenOutcome } from '../core/portals/token-outcome.ts';
 import type { PortalRoute, RequestOutcome } from './http.ts';
 import { describeProbe, type ProbedAddress, probeOrigins } from './probe.ts';
@@ -76,6 +76,12 @@ export async function checkClient(probes: readonly ClientProbe[], location: Cred
   }
   const { own } = telling[0] ?? answers[0] ?? { own: null };
   return clientUnchecked(own === null ? 'the portal has no token endpoint' : whyUnknown(own));
+}
+
+/** What the answer to a request as the hub says of it, see `InspectedPortal.probeClient`. */
+export function toAcceptance({ kind }: ProbeAnswer): Awaited<ReturnType<InspectedPortal['probeClient']>> {
+  if (kind === 'misconfigured') return 'rejected';
+  return kind === 'blocked' || TELLING.includes(kind) ? 'accepted' : 'no_answer';
 }
 
 function whyUnknown({ kind, answer }: ProbeAnswer): string {

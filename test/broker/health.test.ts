@@ -23,6 +23,7 @@ async function healthOf(harness: BrokerHarness) {
     leaf: { expiryProblem: null },
     advertising: { idTaken: null, nameClaimed: null, unannounced: null },
     portals: { moved: null },
+    portalClients: { rejected: [] },
     nameOf: (id) => appliances.byId(id)?.name ?? id,
     isUnsaved: (id) => grants.get(id)?.isUnsaved === true,
   });

@@ -61,14 +61,20 @@ it('doctor finds nothing wrong with a healthy hub, and prints a line for each ch
   expect(text.stdout).toContain('appliance.wallbox');
 });
 
-it('doctor changes nothing, and sends the portal no client_id', async () => {
+it('doctor changes nothing, sends the portal no client_id, and lets the hub ask it with made-up tokens', async () => {
   const before = emulator.requests.length;
+  const grants = emulator.grants();
   await doctor();
-  for (const { method, url, query, form, authorization, client } of emulator.requests.slice(before)) {
+  const sent = emulator.requests.slice(before);
+  for (const { method, url, query, form, authorization, client } of sent) {
     const sentRequest = { method, url, query, form, authorization, client };
-    expect(sentRequest).toEqual({ method: 'HEAD', url: '/', query: {}, form: {}, authorization: null, client: null });
+    if (method === 'HEAD')
+      expect(sentRequest).toEqual({ method, url: '/', query: {}, form: {}, authorization: null, client: null });
   }
-  expect(emulator.requests.length).toBeGreaterThan(before);
+  // The log of the emulator has only a hash of them.
+  expect(new Set(sent.flatMap(({ form }) => form['refresh_token'] ?? form['code'] ?? [])).size).toBe(1);
+  expect(new Set(sent.map(({ method }) => method))).toEqual(new Set(['HEAD', 'POST']));
+  expect(emulator.grants()).toEqual(grants);
 });
 
 it('doctor --bundle writes an archive with all reports, and without secrets', async () => {

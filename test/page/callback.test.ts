@@ -55,7 +55,7 @@ function rememberForgedCode(code: string): string {
 }
 
 function exchanges(): number {
-  return emulator.requests.filter(({ endpoint }) => endpoint === 'token').length;
+  return emulator.requests.filter(({ form }) => form['grant_type'] === 'authorization_code').length;
 }
 
 function expectPage(response: HubResponse, status: number, text: string): void {

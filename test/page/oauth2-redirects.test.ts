@@ -74,7 +74,7 @@ function withQuery(address: string, changes: Record<string, string | null>): str
 }
 
 function codeExchanges(): number {
-  return emulator.requests.filter(({ endpoint }) => endpoint === 'token').length;
+  return emulator.requests.filter(({ form }) => form['grant_type'] === 'authorization_code').length;
 }
 
 async function paste({ page }: OpenPairing, address: string, language = 'en') {

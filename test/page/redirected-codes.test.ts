@@ -72,7 +72,7 @@ function cookieFrom({ headers }: { readonly headers: Readonly<Record<string, unk
   return cookie;
 }
 
-const exchanges = () => emulator.requests.filter(({ endpoint }) => endpoint === 'token').length;
+const exchanges = () => emulator.requests.filter(({ form }) => form['grant_type'] === 'authorization_code').length;
 
 test("a code from an attacker's account at the callback connects nothing, and the true login still does", async () => {
   await hub.addAppliance(name);

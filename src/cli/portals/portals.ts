@@ -77,17 +77,25 @@ export function portalsText(portals: PortalsResponse['portals']): string {
     .join('\n');
 }
 
-/** `latchkey portals check NAME` */
+/** `latchkey portals check [NAME]` */
 function checkCommand(): Command {
   return new Command('check')
     .description(
-      'check a portal without a login: its discovery, endpoints, TLS and clock, and whether it accepts the hub as its client',
+      'check a portal, or all of them, without a login: discovery, endpoints, TLS and clock, and whether it accepts the hub as its client',
     )
-    .argument('<name>', "the portal's name")
+    .argument('[name]', "the portal's name; all portals if it is left out")
     .option('--json', 'print JSON')
-    .action(async (name: string, { json }: Options, command: Command) => {
+    .action(async (name: string | undefined, { json }: Options, command: Command) => {
       await using hub = await connectHub(command);
-      const { checks } = await reportIfSlow(PORTAL_ANSWER, hub.request('checkPortal', { name }));
+      const checkAll = async () => {
+        const names = name === undefined ? (await hub.request('portals')).portals.map((portal) => portal.name) : [name];
+        const found = names.map(async (portal) => {
+          const { checks } = await hub.request('checkPortal', { name: portal });
+          return name === undefined ? checks.map((one) => ({ ...one, name: `${portal}.${one.name}` })) : checks;
+        });
+        return (await Promise.all(found)).flat();
+      };
+      const checks = await reportIfSlow(PORTAL_ANSWER, checkAll());
       if (json === true) printJson({ checks });
       else print(checksTable(checks, process.stdout.isTTY ? process.stdout.columns || DEFAULT_COLUMNS : undefined));
       if (checks.some(({ result }) => result === 'fail')) process.exitCode = 1;

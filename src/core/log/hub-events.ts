@@ -86,6 +86,10 @@ export const hubEvents = {
     'The configuration declares a portal with the name of an added one, and its portal is the one that counts. The added one stays stored.',
     { portal },
   ),
+  portal_client_rejected: event('error', 'A portal does not accept the hub as its client, so no login can succeed.', {
+    portal: text("the portal's name in the configuration"),
+    what_to_do: whatToDo,
+  }),
   portal_metadata_missing: event(
     'warn',
     'The hub could not get the metadata of a portal, which names its endpoints, and has none from before. It keeps trying.',

@@ -64,4 +64,9 @@ export interface InspectedPortal {
    * @param wall the hub's clock, in ms since 1970
    */
   check(wall: () => number): Promise<readonly PortalCheck[]>;
+  /**
+   * Asks the portal once, with a made-up refresh token, whether it accepts the hub as its client. Some portals look at
+   * the token first: they are `accepted`, too, because only a login shows more.
+   */
+  probeClient(): Promise<'accepted' | 'rejected' | 'no_answer'>;
 }

@@ -1,4 +1,6 @@
 import { InvalidKeyFailure } from '../../configuration/validation.ts';
+import { messageOf } from '../../core/failure.ts';
+import type { PortalCheck } from '../../core/portals/portal-status.ts';
 import { describeProbe, type PortalProbe } from '../../portal/probe.ts';
 import { type CheckResult, configurationInvalid, fail, ok, warn } from '../check-result.ts';
 import { type DoctorContext, isTestMode } from '../context.ts';
@@ -7,8 +9,9 @@ import { type DoctorContext, isTestMode } from '../context.ts';
 export async function checkPortals(context: DoctorContext): Promise<CheckResult[]> {
   const { probes, configuration, configurationFailures, hub, env, wall } = context;
   if (isTestMode(hub)) return [ok("in test mode the portal is an emulator in the hub's own process")];
-  const skipped = [...unprobedPortals(context), ...addedPortals(context)];
-  if (configuration.portals.length + skipped.length === 0) {
+  const skipped = unprobedPortals(context);
+  const added = hub.kind === 'running' ? (hub.portals?.filter((portal) => portal.added) ?? []) : [];
+  if (configuration.portals.length + skipped.length + added.length === 0) {
     if (configurationFailures.length > 0) return [configurationInvalid('the portals')];
     if (hub.kind !== 'running' || hub.portals === null)
       return [ok('the configuration has none; those that a person has added are known only to the running hub')];
@@ -16,8 +19,43 @@ export async function checkPortals(context: DoctorContext): Promise<CheckResult[
   }
   const proxy = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((name) => env[name]);
   const note = proxy === undefined ? '' : ` (${proxy} is set, but the hub uses no proxy)`;
-  return [...(await probes).map((probe) => probeResult(probe, note, wall())), ...skipped];
+  const asked = [
+    ...configuration.portals.map(({ name }) => askHub(name, PROBED, context)),
+    ...added.map(({ name }) => askHub(name, ADVICE, context)),
+  ];
+  return [
+    ...(await probes).map((probe) => probeResult(probe, note, wall())),
+    ...(await Promise.all(asked)).flat(),
+    ...skipped,
+  ];
 }
+
+/** Parts of a check that are only advice, and those that the doctor probes itself. */
+const ADVICE: readonly PortalCheck['name'][] = ['logins'];
+const PROBED: readonly PortalCheck['name'][] = [...ADVICE, 'tls', 'clock'];
+
+/**
+ * Lets the running hub, which has the secrets, check whether a portal accepts it. What people have added is known only to
+ * the hub.
+ * @param without parts that are left out
+ */
+async function askHub(
+  name: string,
+  without: readonly PortalCheck['name'][],
+  { hub, checkPortal }: DoctorContext,
+): Promise<CheckResult[]> {
+  if (hub.kind !== 'running') return [];
+  try {
+    return (await checkPortal(name)).flatMap(({ name: part, result, detail }) =>
+      without.includes(part) ? [] : RESULTS[result](detail, `.${name}.${part}`),
+    );
+  } catch (error) {
+    const detail = `the hub could not ask the portal whether it accepts the hub (${messageOf(error)}): run "latchkey portals check ${name}"`;
+    return [warn(detail, `.${name}.client`)];
+  }
+}
+
+const RESULTS = { ok, warn, fail } as const;
 
 /**
  * Reports portals that can't be probed because their configuration is invalid, with what the running hub knows about
@@ -40,19 +78,8 @@ function unprobedPortals({ configuration, configurationFailures, hub }: DoctorCo
   });
 }
 
-/** Names the portals that people have added: their data is in the store, so only the hub can check them. */
-function addedPortals({ hub }: DoctorContext): CheckResult[] {
-  const added = hub.kind === 'running' ? (hub.portals?.filter((portal) => portal.added) ?? []) : [];
-  return added.map(({ name }) => {
-    return {
-      ...ok(`was added on the hub's page or with a command: "latchkey portals check ${name}" checks it`),
-      name: `.${name}`,
-    };
-  });
-}
-
 function probeResult(probe: PortalProbe, note: string, now: number): CheckResult {
   const { result, detail } = describeProbe(probe, now);
   const text = probe.outcome.kind === 'stuck' ? `${detail}${note}` : detail;
-  return { ok, warn, fail }[result](text, `.${probe.key.replace(/^portals\./, '')}`);
+  return RESULTS[result](text, `.${probe.key.replace(/^portals\./, '')}`);
 }

@@ -1,3 +1,4 @@
+import type { PortalClient } from '../../broker/portal-clients.ts';
 import type { ConnectedPortal, ConnectedPortals } from '../../broker/ports.ts';
 import type {
   HelperPortalConfiguration,
@@ -19,13 +20,16 @@ import { HelperPortal } from '../../portal/helper/helper-portal.ts';
 import type { OAuth2Portal } from '../../portal/oauth2/oauth2-portal.ts';
 import type { MetadataCache } from '../../portal/oauth2/server-metadata.ts';
 import { urlHost } from '../../system/addresses.ts';
+import { sha256 } from '../../system/secret-hash.ts';
 
 /** The configured portals, connected. */
 export interface Portals extends ConnectedPortals, AsyncDisposable {
   /** What to report about a portal that has moved an endpoint; null if none has. */
   readonly moved: string | null;
   /** A portal as people inspect it; undefined if none has this name. */
-  inspect(name: string): (Omit<InspectedPortal, 'movedEndpoint'> & Pick<PortalStatus, 'type'>) | undefined;
+  inspect(name: string): (Pick<InspectedPortal, 'describeLogin' | 'check'> & Pick<PortalStatus, 'type'>) | undefined;
+  /** The hub as the client of each portal. */
+  readonly clients: ReadonlyMap<string, PortalClient>;
 }
 
 /** What the portals work with. */
@@ -94,11 +98,29 @@ export async function connectPortals(
       ];
       return { type, describeLogin: () => portal.describeLogin(), check };
     },
+    clients: new Map(
+      configurations.flatMap((configuration) => {
+        const entry = connected.get(configuration.name);
+        if (entry === undefined) return [];
+        const { portal, credentialLocation } = entry;
+        const digest = clientDigest(configuration);
+        return [[configuration.name, { digest, credentialLocation, probeClient: () => portal.probeClient() }] as const];
+      }),
+    ),
     nameOf: (wanted) => [...connected].find(([, { identity }]) => samePortal(identity, wanted))?.[0],
     async [Symbol.asyncDispose]() {
       await Promise.all([...connected.values()].map(({ portal }) => portal[Symbol.asyncDispose]()));
     },
   };
+}
+
+/** See `PortalClient.digest`; a key is told by its ID and its certificate, because it can't be read. */
+function clientDigest(configuration: PortalConfiguration): string {
+  const { clientId } = configuration;
+  const { clientSecret, clientKey, clientAuth } =
+    configuration.type === 'oauth2' ? configuration.settings : { ...configuration, clientKey: null, clientAuth: null };
+  const key = [clientKey?.kid, clientKey?.thumbprints];
+  return sha256(JSON.stringify([originOf(configuration), clientId, clientAuth, clientSecret?.reveal(), key]));
 }
 
 /** What identifies a portal: see `PortalIdentity`. */

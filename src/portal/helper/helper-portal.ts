@@ -21,6 +21,7 @@ import {
   MADE_UP,
   NO_REVOCATION,
   probeAnswer,
+  toAcceptance,
   WRONG_SECRET,
 } from '../client-check.ts';
 import {
@@ -190,37 +191,32 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
   }
 
   async check(wall: () => number): Promise<readonly PortalCheck[]> {
-    const {
-      frontendUrl,
-      clientSecret,
-      credentialLocation,
-      revocationEndpoint = null,
-      limits = TOKEN_REQUEST_LIMITS,
-    } = this.#options;
+    const { credentialLocation, revocationEndpoint = null } = this.#options;
     const { portal } = credentialLocation;
     const connections = checkConnections(helperAddresses(portal, this.#options), { route: this.#options, wall });
     const link = await this.#requestLink(null);
     const endpoints = checkConfigEndpoint(link, portal, revocationEndpoint);
     if (link.kind === 'rejected' && link.clientUnknown)
       return [endpoints, ...(await connections), clientRejected(link.detail, credentialLocation)];
-    const forms = {
-      refresh: { grant_type: 'refresh_token', refresh_token: MADE_UP },
-      code: { grant_type: 'authorization_code', code: MADE_UP },
-    };
-    const probes = (['refresh', 'code'] as const).map(
-      (operation): ClientProbe =>
-        async (client) => {
-          const secret = client === 'hub' ? clientSecret.reveal() : WRONG_SECRET;
-          const outcome = await this.#postAsClient(
-            new URL('/sso/token', frontendUrl),
-            forms[operation],
-            limits,
-            secret,
-          );
-          return probeAnswer(outcome, operation, this.#rules, `portals.${portal}.frontend_url`);
-        },
-    );
+    const probes = (['refresh', 'code'] as const).map((operation): ClientProbe => {
+      return (client) => this.#probe(operation, client);
+    });
     return [endpoints, ...(await connections), await checkClient(probes, credentialLocation)];
+  }
+
+  async probeClient(): ReturnType<InspectedPortal['probeClient']> {
+    return toAcceptance(await this.#probe('refresh', 'hub'));
+  }
+
+  async #probe(operation: 'refresh' | 'code', client: Parameters<ClientProbe>[0]): ReturnType<ClientProbe> {
+    const { frontendUrl, clientSecret, credentialLocation, limits = TOKEN_REQUEST_LIMITS } = this.#options;
+    const form: Record<string, string> =
+      operation === 'refresh'
+        ? { grant_type: 'refresh_token', refresh_token: MADE_UP }
+        : { grant_type: 'authorization_code', code: MADE_UP };
+    const secret = client === 'hub' ? clientSecret.reveal() : WRONG_SECRET;
+    const outcome = await this.#postAsClient(new URL('/sso/token', frontendUrl), form, limits, secret);
+    return probeAnswer(outcome, operation, this.#rules, `portals.${credentialLocation.portal}.frontend_url`);
   }
 
   /** Sends a form with the hub's client authentication. */

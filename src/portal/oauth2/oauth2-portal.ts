@@ -17,7 +17,7 @@ import type { NotSent, TokenOutcome } from '../../core/portals/token-outcome.ts'
 import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
 import { isLoopbackHost } from '../../system/addresses.ts';
-import { MADE_UP, probeAnswer, WRONG_SECRET } from '../client-check.ts';
+import { MADE_UP, probeAnswer, toAcceptance, WRONG_SECRET } from '../client-check.ts';
 import {
   PooledHttpClient,
   type PortalRoute,
@@ -193,14 +193,23 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
       usesDeviceCode: () => this.#usesDeviceCode(this.#metadata.endpoints.deviceAuthorization),
       requestDeviceCode: async (server, client) =>
         this.#requestDeviceCode(server, settings.defaultScope, { sender: await senderOf(client) }),
-      requestTokens: async (server, operation, client) => {
-        const sender = await senderOf(client);
-        await this.#turn(server, undefined, sender);
-        const form = operation === 'refresh' ? refreshForm(MADE_UP) : this.#madeUpCode();
-        const outcome = await sender.send({ server, operation, form, limits: POLL_LIMITS });
-        return probeAnswer(outcome, operation, settings, `portals.${credentialLocation.portal}.token_endpoint`);
-      },
+      requestTokens: async (server, operation, client) => this.#probe(server, operation, await senderOf(client)),
     });
+  }
+
+  async probeClient(): ReturnType<InspectedPortal['probeClient']> {
+    const metadata = await this.#metadata.get();
+    if (metadata.kind === 'unavailable' || metadata.server.token_endpoint === undefined) return 'no_answer';
+    return toAcceptance(await this.#probe(metadata.server, 'refresh', this.#sender));
+  }
+
+  /** Sends a made-up refresh token or code. */
+  async #probe(server: AuthorizationServer, operation: 'code' | 'refresh', sender: RequestSender) {
+    const { settings, credentialLocation } = this.#options;
+    await this.#turn(server, undefined, sender);
+    const form = operation === 'refresh' ? refreshForm(MADE_UP) : this.#madeUpCode();
+    const outcome = await sender.send({ server, operation, form, limits: POLL_LIMITS });
+    return probeAnswer(outcome, operation, settings, `portals.${credentialLocation.portal}.token_endpoint`);
   }
 
   #madeUpCode(): OutgoingRequest['form'] {

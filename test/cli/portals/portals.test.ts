@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startEmulator } from '../../../src/emulator/index.ts';
-import { HubProcess } from '../../support/hub-process.ts';
+import { eventually, HubProcess } from '../../support/hub-process.ts';
 import { jsonOn, runLatchkey, startOn } from '../command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'lk-portals-'));
@@ -145,6 +145,19 @@ client_id = "0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90"\nclient_secret_file = "right.
     expect(client?.detail).toContain(key);
     expect(client?.detail).toContain('latchkey reload');
   }
+  const all = await startOn(hub, 'portals', 'check', '--json').ended;
+  expect(all.status).toBe(1);
+  expect(resultsOf(JSON.parse(all.stdout))).toMatchObject({ 'device.client': 'fail', 'helper.client': 'fail' });
+  expect((await startOn(hub, 'doctor').ended).stdout).toMatch(/^fail +portal\.helper\.client .*wrong\.secret/m);
+
+  // After a start the hub asks only when it has done what cannot wait; a reload follows a correction.
+  await hub.reload();
+  const problems = await eventually(async () => {
+    const found = (await hub.status()).hub.problems ?? [];
+    return found.some(({ message }) => /device.*helper.*stranger/s.test(message)) && found;
+  });
+  expect(problems).toMatchObject([{ code: 'client_rejected', message: expect.stringContaining('wrong.secret') }]);
+  expect((await startOn(hub, 'status').ended).status).toBe(3);
 });
 
 test('portals check tells an unreachable portal, one without the endpoints of its login, a wrong clock and a portal that moves apart', async () => {

@@ -72,7 +72,7 @@ export const health = {
     credentials_damaged: () =>
       'The stored data of this appliance was damaged on the hub’s disk, or somebody changed it there. Remove the appliance, add it again, and log in at the portal again.',
     appliance_refused: (appliance: string) =>
-      `Requests for the ${appliance} come with a wrong client ID or secret, so they get no access. Enter both in the appliance again. If the secret is lost, tap the appliance, and then “New secret”.`,
+      `Requests for ${appliance} come with a wrong client ID or secret, so they get no access. Enter both in the appliance again. If the secret is lost, tap the appliance, and then “New secret”.`,
     appliance_never_served: (appliance: string) =>
       `${appliance} has not fetched its access yet. Enter client ID, secret and address in the appliance, and switch it on. If the secret is lost, tap the appliance, and then “New secret”.`,
     appliance_silent: (appliance: string) =>
@@ -126,6 +126,8 @@ export const health = {
       'Another device in this network uses the hub’s name. Your appliances are safe, because they also check the hub’s security code. Find that device (“sudo latchkey status” on the hub shows its address), and rename it or disconnect it from the network.',
     not_announced:
       'Appliances may be unable to find this hub in the network automatically. Check the hub’s network connection.',
+    client_rejected:
+      'A portal does not accept the hub’s own credentials (client_id and client secret), so no login can succeed. Ask the person who set up the hub to correct them: “sudo latchkey status” on the hub shows where.',
     portal_moved:
       'A portal says that it has moved to another address. Before the hub sends your access there, ask the portal’s support whether that is true. “sudo latchkey status” on the hub shows both addresses, and how to confirm the new one.',
     database_unavailable:

@@ -1,0 +1,92 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { PortalClients } from '../../src/broker/portal-clients.ts';
+import { Secret } from '../../src/core/secret.ts';
+import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
+import { MINUTE, SECOND } from '../core/samples.ts';
+import { eventually } from '../support/hub-process.ts';
+import { httpResponse, startRawServer } from '../support/raw-server.ts';
+import { BrokerHarness } from './broker-harness.ts';
+
+const DELAY = 10 * SECOND;
+const LOCATION = { portal: 'home', secretFile: '/x/home.secret' };
+
+/** A portal that knows one secret, and a hub that starts with others. */
+async function startPortal() {
+  const { harness } = await BrokerHarness.startPaired();
+  const { environment, run } = harness;
+  const requests: string[] = [];
+  let isOverloaded = false;
+  const server = await startRawServer((socket, { body }) => {
+    const secret = new URLSearchParams(body).get('client_secret') ?? '';
+    requests.push(secret);
+    const status = isOverloaded ? 503 : secret === 'right' ? 400 : 401;
+    socket.end(httpResponse(status, JSON.stringify({ error: status === 400 ? 'invalid_grant' : 'invalid_client' })));
+  });
+  onTestFinished(() => server[Symbol.asyncDispose]());
+  return {
+    requests,
+    time: harness.time,
+    store: run.store,
+    overload: (isOn: boolean) => {
+      isOverloaded = isOn;
+    },
+    /** The clients of a hub that has just started. */
+    clients(secret: string): PortalClients {
+      const portal = new HelperPortal({
+        baseUrl: server.origin,
+        frontendUrl: server.origin,
+        clientId: '6a8f8d0e-3a34-4d6e-9d43-0b5d3c1f1a01',
+        clientSecret: new Secret(secret),
+        credentialLocation: LOCATION,
+        ca: [],
+      });
+      const client = { digest: secret, credentialLocation: LOCATION, probeClient: () => portal.probeClient() };
+      const clients = new PortalClients(environment, run.store, new Map([['home', client]]));
+      onTestFinished(() => clients[Symbol.dispose]());
+      clients.start(DELAY);
+      return clients;
+    },
+  };
+}
+
+test('a portal is asked once for each client secret, and a wrong one is reported until another login shows better', async () => {
+  const portal = await startPortal();
+  const wrong = portal.clients('wrong');
+  await portal.time.pass(DELAY + SECOND);
+  await eventually(async () => wrong.rejected.length > 0);
+  expect(wrong.rejected).toMatchObject([
+    { portal: 'home', message: expect.stringMatching(/portals\.home\.client_id, or .*\/x\/home\.secret, and run/) },
+  ]);
+  await portal.time.pass(100 * MINUTE);
+  expect(portal.requests).toEqual(['wrong']);
+
+  const right = portal.clients('right');
+  await portal.time.pass(DELAY + SECOND);
+  await eventually(async () => {
+    await portal.time.pass(SECOND);
+    return (await portal.store.setting('accepted client of home')) === 'right';
+  });
+  expect(right.rejected).toEqual([]);
+  portal.clients('right');
+  await portal.time.pass(100 * MINUTE);
+  expect(portal.requests).toEqual(['wrong', 'right']);
+  wrong.accept('home');
+  expect(wrong.rejected).toEqual([]);
+});
+
+test('a portal that does not answer is asked again later, and one whose login works is not asked', async () => {
+  const portal = await startPortal();
+  portal.overload(true);
+  portal.clients('wrong');
+  await portal.time.pass(DELAY + SECOND);
+  await eventually(async () => portal.requests.length === 1);
+  portal.overload(false);
+  await eventually(async () => {
+    await portal.time.pass(MINUTE);
+    return portal.requests.length > 1;
+  });
+  const paired = portal.clients('another');
+  paired.accept('home');
+  await portal.time.pass(DELAY + SECOND);
+  expect(portal.requests).not.toContain('another');
+});
