@@ -33,7 +33,7 @@ export function sendToPortal(
     severity: null,
     body: html`<p>${texts.text} ${note}</p>
 <p class="code">${userCode}</p>
-<p><a class="button" href="${authorizeUrl}" target="_blank" rel="noreferrer">${texts.logIn}</a></p>
+<p><a class="button" href="${authorizeUrl}" target="_blank" rel="noreferrer">${texts.logIn(URL.parse(authorizeUrl)?.host ?? authorizeUrl)}</a></p>
 <p class="quiet">${next === undefined ? texts.after : texts.afterInBatch}</p>
 !${link}`,
   });

@@ -66,7 +66,8 @@ describe('a portal whose code a person types', () => {
     const { status, headers, text } = await side.client.http(short, { headers: { 'accept-language': 'de' } });
     expect(status).toBe(200);
     expect(headers).toMatchObject({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
-    for (const part of [de.portalCode.heading, `>${code}<`, `href="${side.emulator.frontendUrl}/oauth2/device"`])
+    const page = new URL('/oauth2/device', side.emulator.frontendUrl);
+    for (const part of [de.portalCode.heading, `>${code}<`, `href="${page}"`, `>${de.portalCode.logIn(page.host)}<`])
       expect(text).toContain(part);
     expect(text).not.toContain(de.portalCode.notOfAppliance);
     await side.emulator.approveDevice({ userCode: code, user: 'demo' });

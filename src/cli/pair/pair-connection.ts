@@ -98,7 +98,15 @@ async function createTextDisplay(
     import('./text-display.ts'),
     import('./address-prompt.ts'),
   ]);
-  return new TextDisplay(name, waits, waits && isInteractive() ? new AddressPrompt(hub, name) : null);
+  const prompt = waits && isInteractive() ? new AddressPrompt(hub, name) : null;
+  return new TextDisplay(name, await portalOf(hub, name), waits, prompt);
+}
+
+/** The name of a connection's portal; null if all connections have the same. */
+async function portalOf(hub: ControlClient, name: string): Promise<string | null> {
+  const { connections } = await hub.request('status');
+  const isOnly = new Set(connections.map(({ portal }) => portal)).size <= 1;
+  return isOnly ? null : (connections.find((one) => one.name === name)?.portal ?? null);
 }
 
 /** Prints a pairing for programs: one JSON object per line. */

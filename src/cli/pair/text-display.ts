@@ -20,17 +20,20 @@ const REASON_TEXTS: Readonly<Record<LinkRenewalReason, string>> = {
 /** Shows a pairing to people: the link and its QR code, the time left, and the result. */
 export class TextDisplay implements PairingDisplay, Disposable {
   readonly #name: string;
+  readonly #portal: string | null;
   readonly #waitsForLogin: boolean;
   readonly #countdownLine = new CountdownLine();
   readonly #addressPrompt: AddressPrompt | null;
   #last: DisplayedLink | null = null;
 
   /**
+   * @param portal where the person logs in; null if there is only one
    * @param waitsForLogin whether the command waits until somebody has logged in
    * @param addressPrompt asks for the address on which the browser ended; null if there is no terminal for it
    */
-  constructor(name: string, waitsForLogin: boolean, addressPrompt: AddressPrompt | null) {
+  constructor(name: string, portal: string | null, waitsForLogin: boolean, addressPrompt: AddressPrompt | null) {
     this.#name = name;
+    this.#portal = portal;
     this.#waitsForLogin = waitsForLogin;
     this.#addressPrompt = addressPrompt;
   }
@@ -42,7 +45,9 @@ export class TextDisplay implements PairingDisplay, Disposable {
 
   linkIssued(link: DisplayedLink, expiresIn: number, reason: LinkRenewalReason | null): void {
     const renewal = reason === null ? '' : ` with this new link (${REASON_TEXTS[reason]})`;
-    const { text, hasShortCode } = renderLink(`Log in to connect ${this.#name}${renewal}:`, link, process.stdout);
+    const where = this.#portal === null ? '' : ` at ${printable(this.#portal)}`;
+    const heading = `Log in${where} to connect ${this.#name}${renewal}:`;
+    const { text, hasShortCode } = renderLink(heading, link, process.stdout);
     // A change of the short link alone does not matter unless the QR code is that of the short link.
     const isKnown =
       link.authorizeUrl === this.#last?.authorizeUrl && link.userCode === this.#last.userCode && !hasShortCode;

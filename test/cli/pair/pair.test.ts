@@ -45,6 +45,20 @@ test('pair names the permissions that the portal did not grant', async () => {
   expect(lines(json.stdout).at(-1)).toEqual({ event: 'paired', scope: 'A', missing_scope: ['B', 'C'] });
 });
 
+test('pair names the portal where a person logs in if the hub has several, and the end of a code that is renewed', async () => {
+  await using several = await serveFakeAdministration();
+  several.administration.set({ name: 'wallbox', portal: 'tado' });
+  several.administration.script = [
+    { ...waiting, expiresIn: 290, isRenewed: true },
+    { event: 'paired', scope: null },
+  ];
+  expect((await several.latchkey('pair', 'wallbox')).stdout).toMatch(/^Log in to connect wallbox:/);
+  several.administration.set({ name: 'car', portal: 'home' });
+  const { stdout, stderr } = await several.latchkey('pair', 'wallbox');
+  expect(stdout).toMatch(/^Log in at tado to connect wallbox:/);
+  expect(stderr).toContain('a new code comes in 4 min');
+});
+
 const lost = { event: 'failed', reason: 'answer_lost', message: 'its answer was lost\u001b[2J; try again' } as const;
 
 test("pair of a failed pairing reports the hub's reason and what to do", async () => {

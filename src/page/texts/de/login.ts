@@ -55,7 +55,7 @@ export const portalCode: typeof english.portalCode = {
   heading: 'Das Portal fragt nach einem Code',
   text: 'Öffnen Sie das Portal und geben Sie dort diesen Code ein. Das Portal öffnet sich in einem neuen Tab, damit Sie zum Code zurückkehren können.',
   notOfAppliance: 'Es ist nicht der Code, den das Gerät anzeigt.',
-  logIn: 'Am Portal anmelden',
+  logIn: (host) => `Bei ${host} anmelden`,
   after: 'Nach der Anmeldung können Sie diese Seite schließen. Um alles Weitere kümmert sich der Hub.',
   afterInBatch: 'Machen Sie nach der Anmeldung auf der Seite des Hubs weiter.',
 };

@@ -58,7 +58,8 @@ export const portalCode = {
   /** The code follows. */
   text: 'Open the portal, and enter this code there. The portal opens in a new tab, so you can come back to the code.',
   notOfAppliance: 'It is not the code that the appliance shows.',
-  logIn: 'Log in at the portal',
+  /** @param host of the address that the button opens */
+  logIn: (host: string) => `Log in at ${host}`,
   after: 'After the login you can close this page. The hub does the rest.',
   afterInBatch: 'After the login, continue on the hub’s page.',
 };
