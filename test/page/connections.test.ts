@@ -138,11 +138,11 @@ describe('the login of an appliance', () => {
     expect(await hub.appliance(name)).toMatchObject({ connection: login, scope: 'Monitoring' });
     const shown = await visitor.get(String(credentials));
     rememberSecrets([/id="client-secret">([^<]+)</.exec(shown.text)?.[1] ?? '']);
-    expect(shown.text).toContain(`action="/appliances/${name}/pair"`);
+    expect(shown.text).toContain('id="connect"');
     await hub.pair(login, emulator);
     const later = await visitor.get(String(credentials));
     expect(later.text).toContain(`It uses the login “${login}”, which is connected`);
-    expect(later.text).not.toContain(`action="/appliances/${name}/pair"`);
+    expect(later.text).not.toContain('id="connect"');
   });
 
   it('an appliance is called what stands on its cabinet, from the form to its login', async () => {
