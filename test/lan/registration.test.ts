@@ -209,7 +209,7 @@ describe('open registration', () => {
     await expect(wrongCode).rejects.toThrow('the code of lamp differs');
     for (const command of ['pair', 'token'] as const) {
       const result = hub.ask<unknown>((control) => control.request(command, { name: 'lamp' }));
-      await expect(result).rejects.toThrow(/lamp is not approved yet.*appliance approve lamp/);
+      await expect(result).rejects.toThrow(/Lamp 💡 is not approved yet.*appliance approve lamp/);
     }
     await hub.ask((control) => control.request('approveAppliance', { name: 'lamp' }));
     await hub.ask((control) => control.request('removeAppliance', { name: 'lamp-2' }));

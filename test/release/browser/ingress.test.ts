@@ -175,11 +175,12 @@ describe('the installer’s page in the frame of a reverse proxy', () => {
     const frame = await openParent(visit);
     await frame.getByText('There are no appliances yet.').waitFor();
     await frame.getByRole('link', { name: 'Add an appliance' }).click();
-    await frame.getByLabel('Name', { exact: true }).fill('Wall Box');
+    await frame.getByLabel(en.adding.scope, { exact: true }).fill('not"so');
     await frame.getByRole('button', { name: en.adding.add, exact: true }).click();
-    await frame.getByText('This name is not possible.').waitFor();
+    await frame.getByText('Type a name.').waitFor();
     // The status of that page, 400, is reported as an error of the parent's.
     visit.clearBrowserErrors();
+    await frame.getByLabel(en.adding.scope, { exact: true }).fill('');
     await frame.getByLabel('Name', { exact: true }).fill('wallbox');
     await frame.getByRole('button', { name: en.adding.add, exact: true }).click();
     await frame.getByText('wallbox has been added.').waitFor();
@@ -204,7 +205,7 @@ describe('the installer’s page in the frame of a reverse proxy', () => {
     await frame.getByRole('link', { name: 'wallbox' }).first().click();
     await frame.getByText('Connected after a login, by Anna Müller').waitFor();
     await visit.takeScreenshot('ingress-connected');
-    await frame.getByText('More').click();
+    await frame.locator('#more summary').click();
     await frame.getByRole('link', { name: 'Label for the cabinet door' }).click();
     await frame.getByRole('button', { name: 'Print' }).waitFor();
     expect(frameUrl(page)).toBe(`${nginx.origin}${PREFIXES[0]}/appliances/wallbox/label`);
