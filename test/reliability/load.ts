@@ -148,17 +148,18 @@ export class TokenLoad implements AsyncDisposable {
         void agent.close();
         agent = connect();
       }
-      const work: Promise<void> = this.#request(appliance, agent).finally(() => underWay.delete(work));
+      const work: Promise<void> = this.#request(appliance, () => agent).finally(() => underWay.delete(work));
       underWay.add(work);
     }
     await Promise.all(underWay);
     await agent.close();
   }
 
-  async #request(appliance: CredentialsResponse, agent: Agent): Promise<void> {
+  /** @param agentNow with the connection of the moment: that of the first try may be closed before the next one */
+  async #request(appliance: CredentialsResponse, agentNow: () => Agent): Promise<void> {
     let failure: string | null = null;
     for (let left = this.#options.tries; left > 0; left--) {
-      failure = await this.#requestOnce(appliance, agent).then(() => null, messageOf);
+      failure = await this.#requestOnce(appliance, agentNow()).then(() => null, messageOf);
       if (failure === null) return;
     }
     if (failure !== null) this.unanswered.push(failure);
