@@ -65,7 +65,17 @@ function notOnSite(why: string, advice: string): Failure {
 
 /** The operations that the control socket and the installer's page offer. */
 export function openHubAdministration(context: HubAdministrationContext): HubAdministration {
-  const { broker, endpoints, portalContext, portalClients, store, local, caRotation: rotation, leaf, advertising } = context;
+  const {
+    broker,
+    endpoints,
+    portalContext,
+    portalClients,
+    store,
+    local,
+    caRotation: rotation,
+    leaf,
+    advertising,
+  } = context;
   const { connections, appliances, grants, registrations, notices } = broker;
   const { clock, log } = broker.environment;
 

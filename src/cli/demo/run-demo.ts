@@ -1,9 +1,9 @@
 import { request } from 'undici';
 import type { Timers } from '../../core/clock.ts';
+import { formatDuration } from '../../core/clock.ts';
 import { joinNames } from '../../core/connections/connection.ts';
 import type { PairingStatus } from '../../core/pairings/pairing-administration.ts';
 import { urlAddressScope } from '../../system/addresses.ts';
-import { formatDuration } from '../../core/clock.ts';
 import type { DemoConnection, DemoEnvironment } from './environment.ts';
 import type { DemoCounters, DemoOutput } from './output.ts';
 import type { SimulatedAppliance } from './simulated-appliance.ts';

@@ -10,8 +10,8 @@ export const portal = {
   other: 'Another cloud',
   otherText: 'Any cloud with OAuth 2.0 whose address (issuer) you know.',
   manage: 'Your clouds',
-  addHeading: (cloud: string) => `Add ${cloud}`,
-  againHeading: (cloud: string) => `Enter the data of ${cloud} again`,
+  addHeading: (cloud: string) => `Add ${withinSentence(cloud)}`,
+  againHeading: (cloud: string) => `Enter the data of ${withinSentence(cloud)} again`,
   nothingToRegister: 'There is nothing to register at this cloud.',
   registerHeading: 'First, at the cloud',
   registerAt: 'Open the page of the cloud',
@@ -59,3 +59,8 @@ export const portal = {
     portal_unknown: 'Somebody has removed this cloud.',
   },
 };
+
+/** A title that is no name begins with an article. */
+function withinSentence(title: string): string {
+  return title.replace(/^(A|Another)\b/, (article) => article.toLowerCase());
+}
