@@ -243,9 +243,9 @@ it('on an older Node.js, the library and the programs say in one line which one 
   const line = (name: string) =>
     new RegExp(`^(Error: )?${name}: this is Node\\.js 20\\.\\S+, but \\S+ or later is required`, 'm');
   expect(await say(file)).toMatchObject({ stderr: expect.stringMatching(line('latchkey-emulator')) });
-  const programs = [command(), join(ROOT, 'dist/main.js')];
-  for (const program of programs) {
-    expect(await say(program, '--version')).toMatchObject({ code: 1, stderr: expect.stringMatching(line('latchkey')) });
+  const programs = { 'latchkey-emulator': command(), latchkey: join(ROOT, 'dist/main.js') };
+  for (const [name, program] of Object.entries(programs)) {
+    expect(await say(program, '--version')).toMatchObject({ code: 1, stderr: expect.stringMatching(line(name)) });
   }
 });
 
