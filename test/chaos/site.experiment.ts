@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../../src/core/failure.ts';
 import { lanSkipReason } from '../support/netns.ts';
 import { postgresSkipReason } from '../support/postgres/cluster.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
@@ -141,6 +142,7 @@ async function run(options: ExperimentOptions, random: SeededRandom): Promise<Ex
     inBackground.push(
       task.catch((error: unknown) => {
         failures.push(error);
+        progress(`failed: ${messageOf(error)}`);
         stop.abort();
       }),
     );
