@@ -164,6 +164,7 @@ async function run(options: ExperimentOptions, random: SeededRandom): Promise<Ex
     }
     const seconds = (performance.now() - began) / 1000;
     progress('the faults have ended');
+    if (failures.length > 0) throw failures[0];
     const broken = [...faults.broken, ...(await recover(site, lost))];
     progress('all connections are refreshed');
     broken.push(...(await findDisagreement(site)));
@@ -184,7 +185,7 @@ async function run(options: ExperimentOptions, random: SeededRandom): Promise<Ex
 /** Reads the portal's log until the run is stopped. */
 async function collect(site: ChaosSite, stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
-    await sleep(3000, undefined, { signal: stop }).catch(() => undefined);
+    await sleep(1000, undefined, { signal: stop }).catch(() => undefined);
     await site.portalLog.collect();
   }
 }
