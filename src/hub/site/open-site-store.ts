@@ -3,7 +3,6 @@ import type { Configuration } from '../../configuration/configuration.ts';
 import { Failure } from '../../core/failure.ts';
 import { jweSealing, STORE_KEY_BYTES } from '../../store/keys/sealing.ts';
 import { openWithSiteKey } from '../../store/keys/store-key.ts';
-import { readDatabaseAddress } from '../../store/postgres/database/postgres-url.ts';
 import type { PostgresStore } from '../../store/postgres/postgres-store.ts';
 import { loadHubId, saveHubId } from './hub-id.ts';
 
@@ -35,7 +34,10 @@ async function openAs(
   { clock, timers, random }: Parameters<typeof openSiteStore>[1],
 ): Promise<PostgresStore> {
   if (site === null) throw new Failure('unexpected', 'no site is configured');
-  const { openPostgresStore } = await import('../../store/postgres/open-postgres-store.ts');
+  const [{ openPostgresStore }, { readDatabaseAddress }] = await Promise.all([
+    import('../../store/postgres/open-postgres-store.ts'),
+    import('../../store/postgres/database/postgres-url.ts'),
+  ]);
   const address = await readDatabaseAddress(site.url);
   const freshKey = () => random.token(STORE_KEY_BYTES);
   return openWithSiteKey({ stateDirectory, credentials, freshKey }, (key) =>

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { CredentialsResponse } from '../../../src/control/messages.ts';
 import {
   logIn,
   openSignedIn,
@@ -13,8 +14,10 @@ import { expectUsable } from '../../support/usability.ts';
 const APPLIANCES = ['battery', 'heat-pump', 'wallbox'] as const;
 
 const testHub = setUpBrowserTests();
+let credentials: CredentialsResponse[];
 beforeEach(async () => {
-  for (const name of APPLIANCES) await testHub.hub.addAppliance(name, 'Monitoring RemoteControl');
+  credentials = [];
+  for (const name of APPLIANCES) credentials.push(await testHub.hub.addAppliance(name, 'Monitoring RemoteControl'));
 });
 
 describe('an installer with a phone on the home network', () => {
@@ -39,6 +42,10 @@ describe('an installer with a phone on the home network', () => {
     await expectUsable(visit, 'batch-done');
     await page.getByRole('link', { name: 'To the hub’s page' }).click();
     await page.getByRole('status').getByText('All 3 logins are done').waitFor();
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await page.getByText('3 appliances are logged in, but have not fetched their access yet.').waitFor();
+    for (const one of credentials) await testHub.hub.requestToken(one);
+    await page.getByText('All 3 appliances are connected.').waitFor();
     await savePicture(visit, 'overview');
     expect(new URL(page.url()).protocol).toBe('https:');
     for (const name of APPLIANCES) expect((await testHub.hub.appliance(name)).state).toBe('active');
@@ -75,6 +82,7 @@ it('the page prints only the label of an appliance', async (ctx) => {
   await using visit = await openSignedIn(testHub.browser, testHub, PHONE);
   const { page } = visit;
   await page.goto(`${testHub.origin}/appliances/wallbox`);
+  await page.getByText('More').click();
   await page.getByRole('link', { name: 'Label for the cabinet door' }).click();
   await page.getByRole('button', { name: 'Print' }).waitFor();
   await expectUsable(visit, 'label');

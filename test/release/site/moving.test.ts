@@ -90,7 +90,7 @@ test('a hub moves to a running site: all its hubs start again, and issue tokens 
   const { site: before } = await fullStatus(attic);
   const pids = [attic, cellar].map((hub) => hub.pid);
   expect(await restore(attic, file)).toMatch(
-    new RegExp(`^The hub restarts as ${id}, with its state of .*Grants from the backup .*: wallbox`, 's'),
+    new RegExp(`^The hub runs again as ${id}, with its state of .*Grants from the backup .*: wallbox`, 's'),
   );
   for (const hub of [attic, cellar]) {
     await hasPin(hub, pin);
