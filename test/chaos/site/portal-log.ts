@@ -1,3 +1,4 @@
+import { MADE_UP } from '../../../src/portal/client-check.ts';
 import { FIREWALL } from '../portal-faults.ts';
 import type { Appliances } from './appliances.ts';
 import type { TokenSend } from './send-audit.ts';
@@ -65,7 +66,8 @@ export class PortalLog {
       this.#last = Math.max(this.#last, number);
       if (endpoint === 'revoke') this.#revoked.add(form['token'] ?? '');
       const token = form['refresh_token'];
-      if (endpoint !== 'token' || token === undefined) continue;
+      // The token with which a hub tries whether the portal accepts it as its client is of no grant.
+      if (endpoint !== 'token' || token === undefined || token === MADE_UP) continue;
       if (status === FIREWALL.status) {
         // The portal has not seen it.
         this.#sends.delete(number);
