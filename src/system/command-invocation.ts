@@ -24,7 +24,7 @@ export function detectInvocation(
 
 /** The commands that use a running hub or its files, and below those that do not. */
 const HUB_COMMANDS =
-  'appliance|backup|ca|connection|doctor|history|invite|notify|pair|portals|refresh|registration|reload|restore|setup-code|site|snapshot|status|store-key|token|unpair';
+  'appliance|backup|ca|connection|doctor|history|invite|notify|pair|portals?|refresh|registration|reload|restore|setup-code|site|snapshot|status|store-key|token|unpair';
 const OTHER_COMMANDS = 'completion|demo|emulator|help|man|serve';
 
 /**
