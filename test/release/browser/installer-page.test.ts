@@ -103,7 +103,7 @@ describe.each(selectNamedRows(LOOKS, SHORT))("the hub's page for an installer (%
 
     await hub.pair(name, emulator);
     await page.goto(`${origin}/`);
-    await page.locator(`#appliance-${name} .state.good`).waitFor();
+    await page.locator(`#pair-${name}`).waitFor({ state: 'detached' });
     await page.locator(`#open-${name}`).click();
     await page.locator('#refresh').click();
     await page.locator('.history li').nth(1).waitFor();
@@ -181,7 +181,7 @@ describe('an open page of the hub', () => {
   it('an open page shows changes, and keeps the focus and the opened parts', async () => {
     await using visit = await signedIn();
     const { page } = visit;
-    await hub.addAppliance('first');
+    const credentials = await hub.addAppliance('first');
     await page.locator('#appliance-first').waitFor();
     // A screen reader announces only changes of the hub's health.
     expect(await page.getByRole('status').locator('h1').count()).toBe(1);
@@ -193,6 +193,8 @@ describe('an open page of the hub', () => {
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('pair-first');
     expect(await page.locator('#about').getAttribute('open')).not.toBeNull();
     await hub.pair('first', emulator);
+    await page.locator('#pair-first').waitFor({ state: 'detached' });
+    await hub.requestToken(credentials);
     await page.locator('#appliance-first .state.good').waitFor();
     expect(visit.browserErrors).toEqual([]);
   });
