@@ -25,6 +25,11 @@ export function addAppliancePath(connection?: string): string {
   return connection === undefined ? '/appliances/add' : `/appliances/add?login=${encodeURIComponent(connection)}`;
 }
 
+/** The page that says that a portal was added, when the hub runs with it. @param reload the id of the reload that it waits for */
+export function portalAddedPath(cloud: string, check: string, reload: string): string {
+  return `/portals/added?${new URLSearchParams({ cloud, check, reload })}`;
+}
+
 /** The form that adds a portal. @param cloud the name of a preset, `helper` or `other` */
 export function addPortalPath(cloud: string): string {
   return `/portals/add?cloud=${encodeURIComponent(cloud)}`;

@@ -52,6 +52,7 @@ export function serveAddAppliance(
 
   guard.form('/appliances/add', async (submission) => {
     const { form, reply, session, context } = submission;
+    if (administration.portals().length === 0) return reply.redirect('/', 303);
     const connection = form.get('connection') ?? '';
     const typed: ApplianceForm = {
       name: (form.get('name') ?? '').trim(),

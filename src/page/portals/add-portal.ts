@@ -15,6 +15,7 @@ import { renderTextField } from '../form-field.ts';
 import { readQuery } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
+import { portalAddedPath } from '../paths.ts';
 import type { AuthenticatedRequest, AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 import { type CloudForm, findCloudForm } from './cloud-form.ts';
@@ -40,8 +41,13 @@ interface TypedPortal {
 /** Error texts, by field. */
 type FieldErrors = Readonly<Record<string, string>>;
 
-/** Serves the form that adds a portal, or takes the data of an added one again. */
-export function serveAddPortal(guard: AuthenticatedRoutes, { administration, random }: PortalPagesOptions): void {
+/** How often a page that waits for the next hub loads itself again, in s. */
+const WAITING_RELOAD_SECONDS = 1;
+
+/** Serves the form that adds a portal, or takes the data of an added one again, and its result. */
+export function serveAddPortal(guard: AuthenticatedRoutes, options: PortalPagesOptions): void {
+  const { administration } = options;
+  servePortalAdded(guard, options);
   guard.page('/portals/add', async (req) => {
     const query = readQuery(req.request);
     const cloud = query?.get('cloud') ?? '';
@@ -70,17 +76,47 @@ export function serveAddPortal(guard: AuthenticatedRoutes, { administration, ran
       if (result.kind === 'client_rejected') return answer(409, { client_id: texts.portal.rejected });
       if (result.kind === 'invalid')
         return answer(400, Object.fromEntries([...result.problems.keys()].map((key) => [key, texts.portal.invalid])));
-      // Before the first portal there can be no appliance that the form would have to offer a login of.
-      const isFirst = administration.portals().length === 0;
-      const applianceForm = isFirst
-        ? renderApplianceForm(texts, session, createIdempotencyKey(random), { portals: [], connections: [] })
-        : null;
       startAfter(submission.reply, result.reload);
-      return sendInstallerPage(submission, 200, addedPage(texts, form.title, result.checks, applianceForm));
+      return submission.reply.redirect(portalAddedPath(cloud, resultOf(result.checks), result.reload.id), 303);
     } catch (error) {
       return sendPortalFailure(submission, error);
     }
   });
+}
+
+/** Serves the result of the form. This hub does not know the portal yet, so the page waits for the next one. */
+function servePortalAdded(guard: AuthenticatedRoutes, { administration, random }: PortalPagesOptions): void {
+  guard.page('/portals/added', async (req) => {
+    const { texts } = req.context;
+    const query = readQuery(req.request);
+    const form = await findCloudForm(query?.get('cloud') ?? '', administration, texts);
+    if (form === null) return req.reply.redirect('/portals', 303);
+    const { portal } = texts;
+    const outcome = administration.reloadOutcome(query?.get('reload') ?? '');
+    if (outcome.state === 'under_way') {
+      req.reply.header('refresh', WAITING_RELOAD_SECONDS);
+      const body = html`<h1>${portal.starting}</h1><p>${portal.startingText}</p>`;
+      return sendInstallerPage(req, 200, { title: portal.starting, narrow: true, body });
+    }
+    if (outcome.state === 'failed') {
+      const back = { href: '/portals', text: portal.manage };
+      return sendInstallerPage(req, 200, failurePage(portal.notStarted, texts.appliance.failures.other, back));
+    }
+    const { appliances } = await administration.status();
+    const isFirst = administration.portals().length === 1 && appliances.length === 0;
+    const applianceForm = isFirst
+      ? renderApplianceForm(texts, req.session, createIdempotencyKey(random), { portals: [], connections: [] })
+      : null;
+    return sendInstallerPage(req, 200, addedPage(texts, form.title, query?.get('check') ?? '', applianceForm));
+  });
+}
+
+/** What the check of a portal has shown: `accepted`, `unchecked` or `unreachable`. */
+function resultOf(checks: readonly PortalCheck[]): string {
+  const isResult = (wanted: PortalCheck['name'], result: PortalCheck['result']) =>
+    checks.some((check) => check.name === wanted && check.result === result);
+  if (isResult('client', 'ok')) return 'accepted';
+  return isResult('tls', 'fail') || isResult('discovery', 'fail') ? 'unreachable' : 'unchecked';
 }
 
 /** Replaces the hub when the browser has got the response. */
@@ -181,24 +217,22 @@ function renderRedirectUri({ portal, installer }: Texts, redirectUri: string | n
 
 /**
  * Says that a portal was added, and what the check has found.
- * @param applianceForm the form for the first appliance, as HTML; null if the hub had a portal before
+ * @param check see {@link resultOf}
+ * @param applianceForm the form for the first appliance, as HTML; null if the hub had a portal or an appliance before
  */
 function addedPage(
   { portal, overview, installer }: Texts,
   title: string,
-  checks: readonly PortalCheck[],
+  check: string,
   applianceForm: string | null,
 ): InstallerPage {
-  const resultOf = (wanted: PortalCheck['name']) => checks.find(({ name }) => name === wanted)?.result;
-  const isReached = resultOf('tls') !== 'fail' && resultOf('discovery') !== 'fail';
-  const isAccepted = resultOf('client') === 'ok';
+  const severity = check === 'accepted' ? 'good' : 'warn';
+  const text = check === 'accepted' ? portal.accepted : check === 'unreachable' ? portal.unreachable : portal.unchecked;
   return {
     title: portal.added(title),
     narrow: true,
     body: html`<div class="health">!${icon('good')}<h1>${portal.added(title)}</h1></div>
-<p class="notice ${isAccepted ? 'good' : 'warn'}">!${icon(isAccepted ? 'good' : 'warn')}<span>${
-      isAccepted ? portal.accepted : isReached ? portal.unchecked : portal.unreachable
-    }</span></p>
+<p class="notice ${severity}">!${icon(severity)}<span>${text}</span></p>
 !${applianceForm === null ? html`<div class="actions"><a class="button primary" href="/">${installer.overview}</a></div>` : html`<h2>${overview.add}</h2>!${applianceForm}`}`,
   };
 }

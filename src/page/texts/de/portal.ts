@@ -35,6 +35,9 @@ export const portal: typeof english.portal = {
   invalid: 'Das ist nicht gültig. Vergleichen Sie es mit dem, was Sie von der Cloud bekommen haben.',
   rejected:
     'Die Cloud nimmt diese Client-ID mit diesem Client-Secret nicht an. Vergleichen Sie beide. Es wurde nichts gespeichert.',
+  starting: 'Der Hub startet mit der neuen Cloud',
+  startingText: 'Das dauert einige Sekunden. Die Seite aktualisiert sich von selbst.',
+  notStarted: 'Der Hub konnte mit dieser Cloud nicht starten',
   added: (cloud) => `${cloud} ist hinzugefügt`,
   accepted: 'Die Cloud nimmt den Hub an.',
   unreachable:

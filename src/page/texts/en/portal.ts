@@ -34,6 +34,9 @@ export const portal = {
   missing: 'This is missing.',
   invalid: 'This is not valid. Compare it with what the cloud gave you.',
   rejected: 'The cloud does not accept this client ID with this secret. Compare both. Nothing was stored.',
+  starting: 'The hub starts with the new cloud',
+  startingText: 'This takes a few seconds. The page updates automatically.',
+  notStarted: 'The hub could not start with this cloud',
   added: (cloud: string) => `${cloud} has been added`,
   accepted: 'The cloud accepts the hub.',
   unreachable:
