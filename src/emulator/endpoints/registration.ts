@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import * as v from 'valibot';
 import { systemRandom } from '../../system/random.ts';
-import { bearerToken, bodyText, pathParameter, requestContext } from '../http/request-context.ts';
+import { bearerToken, bodyText, mediaType, pathParameter, requestContext } from '../http/request-context.ts';
 import { addOAuth2Route, sendNotFound } from '../http/routes.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import { type RegisteredClient, RegistrationMetadata } from '../settings/client-registry.ts';
@@ -58,6 +58,9 @@ function authenticate(request: FastifyRequest, reply: FastifyReply): RegisteredC
 /** The metadata in a request, or the error response (RFC 7591, 3.2.2). */
 function readMetadata(request: FastifyRequest): RegistrationMetadata | { error: string; error_description: string } {
   const fail = (error: string, error_description: string) => ({ error, error_description });
+  // A web page of another origin can send no other type without asking first.
+  if (mediaType(request) !== 'application/json')
+    return fail('invalid_client_metadata', 'the body must be application/json');
   const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), RegistrationMetadata), bodyText(request));
   if (!parsed.success) {
     const path = v.getDotPath(parsed.issues[0]) ?? 'the body';

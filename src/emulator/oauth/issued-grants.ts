@@ -158,18 +158,15 @@ export class IssuedGrants {
     const wasKept = grant.refreshToken?.generation === claims.generation;
     if (!wasKept && wasPresented(grant, claims.generation)) this.#context.audit.recordMisuse('reused', grant);
     if (!grant.presented.includes(claims.generation)) appendBounded(grant.presented, claims.generation);
-    if (grant.revoked) return { refused: 'the grant was revoked' };
     const now = this.#context.now();
-    if (isExpired(grant.createdAt, settings.grantLifetime, now)) return { refused: 'the grant has expired' };
-    if (isExpired(grant.createdAt, settings.loginLifetime, now)) return { refused: 'the login has expired' };
+    const refused = endOfGrant(grant, settings, now);
+    if (refused !== null) return { refused };
     const successor = grant.successors.find(({ generation }) => generation === claims.generation)?.claims;
     const wasUsed = settings.graceEndsOnUse && (grant.accessUsed ?? 0) >= (successor?.generation ?? 0);
     if (successor !== undefined && !wasUsed && now < successor.issuedAt + 1000 * settings.refreshGraceTime) {
       return this.#createResponse(grant, successor, settings, { now });
     }
-    // A token that is never replaced has its lifetime from its last use.
-    const unusedSince = wasKept && settings.refreshRotation === 'never' ? grant.refreshedAt : claims.issuedAt;
-    if (isExpired(unusedSince, settings.refreshLifetime, now)) return { refused: 'the token has expired' };
+    if (isUnusedTooLong(grant, claims, settings, now)) return { refused: 'the token has expired' };
     if (current - claims.generation > settings.refreshGrace) {
       if (settings.onReuse === 'revoke-family') this.revoke(grant, 'grant');
       return { refused: 'the token was used before' };
@@ -218,9 +215,11 @@ export class IssuedGrants {
     if (access !== null) return access;
     const claims = this.verifyRefreshToken(token);
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
-    if (claims === null || grant === undefined || grant.revoked) return null;
+    const now = this.#context.now();
+    if (claims === null || grant === undefined || endOfGrant(grant, settings, now) !== null) return null;
     const isCurrent = claims.generation === (grant.refreshToken?.generation ?? grant.generation);
-    return isCurrent ? { grant, issuedAt: claims.issuedAt, expiresAt: null } : null;
+    if (!isCurrent || isUnusedTooLong(grant, claims, settings, now)) return null;
+    return { grant, issuedAt: claims.issuedAt, expiresAt: null };
   }
 
   #inspectAccessToken(token: string, settings: Settings): InspectedToken | null {
@@ -321,6 +320,28 @@ export class IssuedGrants {
       ...(idToken !== null && { id_token: idToken }),
     };
   }
+}
+
+/** Why no refresh token of a grant is valid, or null. */
+function endOfGrant(
+  { revoked, createdAt }: IssuedGrant,
+  { grantLifetime, loginLifetime }: Settings,
+  now: number,
+): string | null {
+  if (revoked) return 'the grant was revoked';
+  if (isExpired(createdAt, grantLifetime, now)) return 'the grant has expired';
+  return isExpired(createdAt, loginLifetime, now) ? 'the login has expired' : null;
+}
+
+/** Whether a refresh token has expired. One that is never replaced has its lifetime from its last use. */
+function isUnusedTooLong(
+  { refreshToken, refreshedAt }: IssuedGrant,
+  { generation, issuedAt }: TokenClaims,
+  { refreshRotation, refreshLifetime }: Settings,
+  now: number,
+): boolean {
+  const wasKept = refreshToken?.generation === generation;
+  return isExpired(wasKept && refreshRotation === 'never' ? refreshedAt : issuedAt, refreshLifetime, now);
 }
 
 /** A refresh token is replaced late when this part of its lifetime has passed. */

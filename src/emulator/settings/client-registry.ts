@@ -59,7 +59,7 @@ const MAX_REGISTERED = 1000;
 /** The configured clients, and those that have registered themselves. */
 export class ClientRegistry {
   readonly #configured: ReadonlyMap<string, Client>;
-  #registered = new BoundedMap<RegisteredClient>(MAX_REGISTERED);
+  readonly #registered = new BoundedMap<RegisteredClient>(MAX_REGISTERED);
 
   constructor(configured: ReadonlyMap<string, Client>) {
     this.#configured = configured;

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import * as client from 'openid-client';
 import { expect, test } from 'vitest';
@@ -39,7 +40,8 @@ test('a stock OpenID client checks nonce, at_hash and auth_time, and gets the cl
   const { config } = provider;
   const tokens = await provider.logIn();
   const about = { sub: 'alice', preferred_username: 'alice', ...SUBJECT.claims };
-  expect(tokens.claims()).toMatchObject({ ...about, aud: TOOL.id, azp: TOOL.id, at_hash: expect.any(String) });
+  const at_hash = createHash('sha256').update(tokens.access_token).digest().subarray(0, 16).toString('base64url');
+  expect(tokens.claims()).toMatchObject({ ...about, aud: TOOL.id, azp: TOOL.id, at_hash });
   expect(await client.fetchUserInfo(config, tokens.access_token, 'alice')).toMatchObject(about);
   const refreshed = await client.refreshTokenGrant(config, tokens.refresh_token ?? '');
   expect(refreshed.claims()).toMatchObject({ auth_time: tokens.claims()?.auth_time, nonce: tokens.claims()?.nonce });
@@ -101,6 +103,10 @@ test('introspection tells whether a token is valid, and nothing about one that i
   await client.tokenRevocation(config, refresh_token);
   for (const ended of [access_token, refresh_token, 'of-another-server'])
     expect(await client.tokenIntrospection(config, ended)).toEqual({ active: false });
+  provider.emulator.change({ refreshLifetime: 60 });
+  const unused = (await provider.logIn()).refresh_token ?? '';
+  provider.emulator.advance(61);
+  expect(await client.tokenIntrospection(config, unused)).toEqual({ active: false });
 });
 
 test('userinfo wants a valid token with the scope openid', async () => {

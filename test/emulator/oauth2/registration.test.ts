@@ -80,6 +80,14 @@ test.for([
   expect(await errorOf(await send('POST', endpoint, metadata))).toEqual([400, error]);
 });
 
+test('a registration must be JSON by its type, so that a page of another site can send none', async () => {
+  await using emulator = await startEmulator();
+  const body = JSON.stringify({ redirect_uris: [REDIRECT_URI] });
+  const headers = { 'content-type': 'text/plain', origin: 'https://app.example' };
+  const answer = await fetch(`${emulator.frontendUrl}/oauth2/register`, { method: 'POST', headers, body });
+  expect(await errorOf(answer)).toEqual([400, 'invalid_client_metadata']);
+});
+
 test('an emulator that is set to know all clients in advance offers no registration', async () => {
   await using emulator = await startEmulator({ registration: false });
   const issuer = new URL(emulator.frontendUrl);
