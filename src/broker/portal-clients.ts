@@ -62,24 +62,26 @@ export class PortalClients implements Disposable {
     this.#rejected.delete(portal);
     if (client === undefined || this.#known.has(portal)) return;
     this.#known.add(portal);
-    void this.#save(portal, client);
+    void this.#save(portal, client.digest);
   }
 
-  /** Asks a portal again, because a login has failed. */
-  async check(portal: string): Promise<'accepted' | 'rejected' | 'no_answer'> {
+  /** A login has shown that a portal does not accept the hub. It is asked again after a restart. */
+  reject(portal: string): void {
     const client = this.#clients.get(portal);
-    const result = (await client?.probeClient()) ?? 'no_answer';
-    if (this.#ended.signal.aborted || client === undefined) return 'no_answer';
-    if (result === 'accepted') this.accept(portal);
-    else if (result === 'rejected') this.#reject(portal, client);
-    return result;
+    if (client === undefined || this.#rejected.has(portal)) return;
+    const { clock, log } = this.#environment;
+    const { credentialLocation } = client;
+    const message = `The portal ${portal} does not accept the hub as its client: correct ${describeCredentials(credentialLocation, 'or')}, and ${howToApplyCorrection(credentialLocation)}`;
+    this.#rejected.set(portal, { portal, message, since: rfc3339(clock.now().wall) });
+    log.error('portal_client_rejected', { portal, what_to_do: message });
+    if (this.#known.delete(portal)) void this.#save(portal, '');
   }
 
   [Symbol.dispose](): void {
     this.#ended.abort();
   }
 
-  async #checkNew(portal: string, { digest }: PortalClient, delay: number): Promise<void> {
+  async #checkNew(portal: string, { digest, probeClient }: PortalClient, delay: number): Promise<void> {
     const { signal } = this.#ended;
     const { timers, random } = this.#environment;
     // A store that can't be read is reported elsewhere.
@@ -87,20 +89,15 @@ export class PortalClients implements Disposable {
     if (known === digest) this.#known.add(portal);
     else await timers.sleep(delay, signal);
     for (let tries = 1; !signal.aborted && !this.#known.has(portal); tries++) {
-      if ((await this.check(portal)) !== 'no_answer') return;
+      const result = await probeClient();
+      if (signal.aborted || this.#known.has(portal)) return;
+      if (result === 'accepted') return this.accept(portal);
+      if (result === 'rejected') return this.reject(portal);
       await timers.sleep(backoffDelay(BACKOFF, tries, random.fraction()), signal);
     }
   }
 
-  #reject(portal: string, { credentialLocation }: PortalClient): void {
-    if (this.#rejected.has(portal)) return;
-    const { clock, log } = this.#environment;
-    const message = `The portal ${portal} does not accept the hub as its client: correct ${describeCredentials(credentialLocation, 'or')}, and ${howToApplyCorrection(credentialLocation)}`;
-    this.#rejected.set(portal, { portal, message, since: rfc3339(clock.now().wall) });
-    log.error('portal_client_rejected', { portal, what_to_do: message });
-  }
-
-  async #save(portal: string, { digest }: PortalClient): Promise<void> {
+  async #save(portal: string, digest: string): Promise<void> {
     const name = settingOf(portal);
     // A store that can't be written is reported where tokens are written.
     const save = async () => {

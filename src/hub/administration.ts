@@ -1,7 +1,6 @@
 import { createBrokerAdministration } from '../broker/administration.ts';
 import { assertNotStopping } from '../broker/connection-administration.ts';
 import type { Broker } from '../broker/open-broker.ts';
-import type { PortalClients } from '../broker/portal-clients.ts';
 import type { NoticeInput } from '../broker/reports/notices.ts';
 import { collectNoticeInput } from '../broker/status/notice-input.ts';
 import type { CaRotation } from '../certificates/ca-rotation.ts';
@@ -35,7 +34,6 @@ export interface HubAdministrationContext {
   readonly caRotation: CaRotation;
   /** Delivers a report through every hook. */
   tryHooks(report: NoticeReport): Promise<HookTestResult[]>;
-  readonly portalClients: PortalClients;
   readonly store: HubStore;
   /** Null on a site, which has neither snapshots nor a key that one hub can replace. */
   readonly local: (LocalStore & { takeSnapshot(): Promise<void> }) | null;
@@ -65,17 +63,7 @@ function notOnSite(why: string, advice: string): Failure {
 
 /** The operations that the control socket and the installer's page offer. */
 export function openHubAdministration(context: HubAdministrationContext): HubAdministration {
-  const {
-    broker,
-    endpoints,
-    portalContext,
-    portalClients,
-    store,
-    local,
-    caRotation: rotation,
-    leaf,
-    advertising,
-  } = context;
+  const { broker, endpoints, portalContext, store, local, caRotation: rotation, leaf, advertising } = context;
   const { connections, appliances, grants, registrations, notices } = broker;
   const { clock, log } = broker.environment;
 
@@ -87,7 +75,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     leaf,
     advertising,
     portals: portalContext.portals,
-    portalClients,
+    portalClients: portalContext.portalClients,
     startedAt: rfc3339(context.startedAt.wall),
     nameOf: (appliance) => appliances.byId(appliance)?.name ?? appliance,
     isUnsaved: (connection) => grants.get(connection)?.isUnsaved === true,

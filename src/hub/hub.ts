@@ -135,7 +135,7 @@ export async function startHub(
   events.subscribe(({ kind, connection, ...event }) => {
     const portal = connections.byId(connection)?.portal ?? '';
     if (kind === 'paired' || kind === 'refreshed') portalClients.accept(portal);
-    else if ('reason' in event && REFUSED_CLIENT.includes(event.reason)) void portalClients.check(portal);
+    else if ('reason' in event && REFUSED_CLIENT.includes(event.reason)) portalClients.reject(portal);
   });
 
   await yieldToEventLoop();
@@ -215,8 +215,7 @@ export async function startHub(
     caRotation: rotation,
     leaf,
     tryHooks: (report) => hooks.sendTest(withSender(report)),
-    portalContext: { ...redirects, portals, configured, added, httpsPort: ports.https },
-    portalClients,
+    portalContext: { ...redirects, portals, portalClients, configured, added, httpsPort: ports.https },
     store,
     local: upkeep.local,
     advertising,

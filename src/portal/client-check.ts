@@ -81,7 +81,7 @@ export async function checkClient(probes: readonly ClientProbe[], location: Cred
 /** What the answer to a request as the hub says of it, see `InspectedPortal.probeClient`. */
 export function toAcceptance({ kind }: ProbeAnswer): Awaited<ReturnType<InspectedPortal['probeClient']>> {
   if (kind === 'misconfigured') return 'rejected';
-  return kind === 'blocked' || TELLING.includes(kind) ? 'accepted' : 'no_answer';
+  return TELLING.includes(kind) ? 'accepted' : 'no_answer';
 }
 
 function whyUnknown({ kind, answer }: ProbeAnswer): string {

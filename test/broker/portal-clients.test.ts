@@ -15,20 +15,21 @@ async function startPortal() {
   const { harness } = await BrokerHarness.startPaired();
   const { environment, run } = harness;
   const requests: string[] = [];
-  let isOverloaded = false;
+  let isBlocked = false;
   const server = await startRawServer((socket, { body }) => {
     const secret = new URLSearchParams(body).get('client_secret') ?? '';
     requests.push(secret);
-    const status = isOverloaded ? 503 : secret === 'right' ? 400 : 401;
-    socket.end(httpResponse(status, JSON.stringify({ error: status === 400 ? 'invalid_grant' : 'invalid_client' })));
+    const status = isBlocked ? 403 : secret === 'right' ? 400 : 401;
+    const error = { 400: 'invalid_grant', 401: 'invalid_client', 403: undefined }[status];
+    socket.end(httpResponse(status, JSON.stringify({ error })));
   });
   onTestFinished(() => server[Symbol.asyncDispose]());
   return {
     requests,
     time: harness.time,
     store: run.store,
-    overload: (isOn: boolean) => {
-      isOverloaded = isOn;
+    block: (isOn: boolean) => {
+      isBlocked = isOn;
     },
     /** The clients of a hub that has just started. */
     clients(secret: string): PortalClients {
@@ -74,13 +75,28 @@ test('a portal is asked once for each client secret, and a wrong one is reported
   expect(wrong.rejected).toEqual([]);
 });
 
-test('a portal that does not answer is asked again later, and one whose login works is not asked', async () => {
+test('a portal that has accepted the hub, and then rejects a login, is asked again after a restart', async () => {
   const portal = await startPortal();
-  portal.overload(true);
+  const setting = (wanted: string) =>
+    eventually(async () => (await portal.store.setting('accepted client of home')) === wanted);
+  const before = portal.clients('wrong');
+  before.accept('home');
+  await setting('wrong');
+  before.reject('home');
+  expect(before.rejected).toHaveLength(1);
+  await setting('');
+  const after = portal.clients('wrong');
+  await portal.time.pass(DELAY + SECOND);
+  await eventually(async () => after.rejected.length > 0);
+});
+
+test('a portal that a firewall hides is asked again later, and one whose login works is not asked', async () => {
+  const portal = await startPortal();
+  portal.block(true);
   portal.clients('wrong');
   await portal.time.pass(DELAY + SECOND);
   await eventually(async () => portal.requests.length === 1);
-  portal.overload(false);
+  portal.block(false);
   await eventually(async () => {
     await portal.time.pass(MINUTE);
     return portal.requests.length > 1;

@@ -82,7 +82,7 @@ const records = {
       'Correct this before anybody logs in, because no login can succeed before; "latchkey portals check" shows what the portal answers',
     statusLine: 'a portal does not accept it as its client',
     meaning:
-      'a portal does not accept the `client_id` and the client secret of the configuration. The hub asks each portal once when these are new, and after a login that failed because of them ([command-line.md](command-line.md#portals)). If a connection has this problem, its notice is `misconfigured`',
+      'a portal does not accept the `client_id` and the client secret of the configuration. The hub asks each portal once when these are new, and hears it from a login that fails because of them ([command-line.md](command-line.md#portals)). If a connection has this problem, its notice is `misconfigured`',
     // A restart asks again, and a portal may be out of reach for a while.
     keptAfterRestart: HOUR,
   },

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Connections } from '../../broker/connections/connections.ts';
+import type { PortalClients } from '../../broker/portal-clients.ts';
 import { addedPortal, readAddedPortals } from '../../configuration/added-portals.ts';
 import type { PortalConfiguration } from '../../configuration/portals.ts';
 import { rfc3339 } from '../../core/clock.ts';
@@ -14,6 +15,7 @@ import { connectPortals, metadataSetting, type Portals, type PortalsContext } fr
 /** What {@link openPortalAdministration} needs. */
 export interface PortalAdministrationContext extends Omit<PortalsContext, 'store'> {
   readonly portals: Portals;
+  readonly portalClients: Pick<PortalClients, 'accept' | 'rejected'>;
   /** The portals of the configuration, and those that people have added. */
   readonly configured: readonly PortalConfiguration[];
   readonly added: AddedPortals;
@@ -27,7 +29,7 @@ export interface PortalAdministrationContext extends Omit<PortalsContext, 'store
 
 /** Creates the operations on portals. @param user who does them, for the log */
 export function createPortalAdministration(context: PortalAdministrationContext, user?: string): PortalAdministration {
-  const { portals, configured, added, connections, reached, clock, log } = context;
+  const { portals, portalClients, configured, added, connections, reached, clock, log } = context;
   const isDeclared = (name: string) => configured.some((portal) => portal.name === name) && !added.names.has(name);
 
   /** @throws Failure `portal_unknown` */
@@ -79,7 +81,12 @@ export function createPortalAdministration(context: PortalAdministrationContext,
           };
         }),
       ),
-    checkPortal: async (name) => inspectPortal(name).check(() => clock.now().wall),
+    async checkPortal(name) {
+      const checks = await inspectPortal(name).check(() => clock.now().wall);
+      // Somebody may have corrected it at the cloud.
+      if (checks.some((check) => check.name === 'client' && check.result === 'ok')) portalClients.accept(name);
+      return checks;
+    },
     async cloudChoices() {
       const { describeClouds } = await import('../../configuration/cloud-choices.ts');
       return describeClouds(context);
