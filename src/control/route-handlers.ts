@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import * as v from 'valibot';
 import type { Administration, IssuedCredentials } from '../core/administration.ts';
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
@@ -8,6 +8,7 @@ import type { PortalAddition } from '../core/portals/portal-administration.ts';
 import { publicReason } from '../core/reports/pairing-failure.ts';
 import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
+import { afterResponse } from '../system/http/after-response.ts';
 import { mapInSlices } from '../system/slices.ts';
 import {
   type ApplianceResponse,
@@ -51,7 +52,7 @@ function serveRoute<Name extends RouteName>(app: FastifyInstance, name: Name, ha
     bodyLimit: name === 'restore' ? MAX_BACKUP_BYTES : MAX_BODY_BYTES,
     handler: async ({ params, body }, reply) => {
       const parsed = parseRequest<(typeof routes)[Name]['request']>(request, mergeParams(body, params));
-      const response = await handle(parsed, (run) => afterResponse(reply, run));
+      const response = await handle(parsed, (run) => afterResponse(reply.raw, run));
       return reply.code(response === undefined ? 204 : status).send(response);
     },
   });
@@ -164,15 +165,6 @@ function portalNotAdded(name: string, addition: Exclude<PortalAddition, { kind: 
   }
   const detail = addition.checks.find(({ name: check, result }) => check === 'client' && result === 'fail')?.detail;
   return new Failure('client_rejected', `${name} was not added: ${detail}`);
-}
-
-/**
- * Runs a restart of the hub, which closes this connection, only when the response is sent or the client has
- * disconnected.
- */
-function afterResponse({ raw }: FastifyReply, run: () => void): void {
-  if (raw.closed) run();
-  else raw.once('close', run);
 }
 
 /** The public status of an appliance. What is unusual about its usage is in the conditions. */

@@ -88,8 +88,10 @@ it('the form says beside the field what is missing or wrong, and never shows a s
 });
 
 it('a cloud is added once, however often its form is sent, and is removed after a question unless it is in use', async () => {
-  const added = await send('/portals/add', helper());
-  const [status, result] = target(added);
+  // Twice at once, as after a double tap.
+  const twice = await Promise.all([send('/portals/add', helper()), send('/portals/add', helper())]);
+  const [status, result] = target(twice[0]);
+  expect(target(twice[1])).toEqual([status, result]);
   expect(status).toBe(303);
   // Until the next hub runs, the page waits and loads itself again.
   const shown = await eventually(async () => {
@@ -113,4 +115,15 @@ it('a cloud is added once, however often its form is sent, and is removed after 
   await until(['declared']);
   expect((await send('/portals/home/remove')).text).toContain('Somebody has removed this cloud.');
   expect(hub.events('portal_removed')).toHaveLength(1);
+});
+
+it('a cloud is added even if the browser is closed before the response', async () => {
+  const leaving = await PageVisitor.signedIn(hub);
+  emulator.addFault({ endpoint: 'config', kind: 'delay', seconds: 1 });
+  const before = emulator.requests.length;
+  const abandoned = leaving.post('/portals/add', { csrf: await leaving.csrf(), ...helper() }).catch(() => null);
+  await eventually(async () => emulator.requests.length > before);
+  await leaving[Symbol.asyncDispose]();
+  expect(await abandoned).toBeNull();
+  await until(['declared', 'home']);
 });

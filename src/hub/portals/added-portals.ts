@@ -1,12 +1,15 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   type PortalTables,
   parsePortalTables,
   readAddedPortals,
   serializePortalTables,
 } from '../../configuration/added-portals.ts';
+import type { RawTable } from '../../configuration/environment-overrides.ts';
 import type { PortalConfiguration } from '../../configuration/portals.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Log } from '../../core/log.ts';
+import type { PortalAddition } from '../../core/portals/portal-administration.ts';
 import type { Store } from '../../core/store.ts';
 
 /** The store's setting with the portals that people have added. */
@@ -19,6 +22,9 @@ export class AddedPortals {
   readonly #store: PortalStore;
   /** As this hub has last read or written it. */
   #text: string | null;
+  /** What is being added, or was. */
+  #adding: { readonly name: string; readonly table: RawTable; readonly addition: Promise<PortalAddition> } | null =
+    null;
   /** Those that this hub runs with: valid, and not declared by its configuration, which wins. */
   readonly portals: readonly PortalConfiguration[];
   readonly names: ReadonlySet<string>;
@@ -64,6 +70,23 @@ export class AddedPortals {
     if (!(await this.#store.replaceSettings({ [SETTING]: before }, { [SETTING]: text, ...others })))
       throw new Failure('not_allowed', 'another hub of the site has just changed the portals: try again');
     this.#text = text;
+  }
+
+  /**
+   * Adds a portal once for a form or a command that is sent twice. If it was added, this hub is about to be replaced.
+   * @param add not called if the same portal is being added, or was added
+   */
+  addOnce(name: string, table: RawTable, add: () => Promise<PortalAddition>): Promise<PortalAddition> {
+    const { name: current, table: data, addition: running } = this.#adding ?? {};
+    if (running !== undefined && current === name && isDeepStrictEqual(data, table)) return running;
+    const addition = add();
+    const adding = { name, table, addition };
+    const forget = () => {
+      if (this.#adding === adding) this.#adding = null;
+    };
+    this.#adding = adding;
+    addition.then(({ kind }) => kind !== 'added' && forget(), forget);
+    return addition;
   }
 
   /** Whether another hub of the site has changed them, so that this hub must start again. */

@@ -2,12 +2,13 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Connections } from '../../broker/connections/connections.ts';
 import type { PortalClients } from '../../broker/portal-clients.ts';
 import { addedPortal, readAddedPortals } from '../../configuration/added-portals.ts';
+import type { RawTable } from '../../configuration/environment-overrides.ts';
 import type { PortalConfiguration } from '../../configuration/portals.ts';
 import { rfc3339 } from '../../core/clock.ts';
 import { joinNames } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import { checkName } from '../../core/name.ts';
-import type { PortalAdministration } from '../../core/portals/portal-administration.ts';
+import type { PortalAddition, PortalAdministration } from '../../core/portals/portal-administration.ts';
 import type { ReloadControl } from '../../core/reload.ts';
 import type { AddedPortals } from './added-portals.ts';
 import { connectPortals, metadataSetting, type Portals, type PortalsContext } from './connect-portals.ts';
@@ -58,10 +59,45 @@ export function createPortalAdministration(context: PortalAdministrationContext,
     );
   }
 
-  /** @throws Failure `not_allowed`, and whatever `change` throws */
-  async function reloadAfter(change: () => Promise<void>) {
-    if (context.reloads !== undefined) return context.reloads.prepareAfter(change);
+  /** @throws Failure `not_allowed` */
+  function requireReloads(): ReloadControl {
+    if (context.reloads !== undefined) return context.reloads;
     throw new Failure('not_allowed', 'a hub in test mode has the portal of its emulator, and no others');
+  }
+
+  /** Checks a portal, and stores it for the next hub. See `PortalAdministration.addPortal`. */
+  async function tryAndStore(name: string, table: RawTable, replace: boolean): Promise<PortalAddition> {
+    const reloads = requireReloads();
+    // One that this version can't use is in no list, so its name is free.
+    const isUnusable = !added.names.has(name) && !(await added.isReplaced());
+    const assertFree = (existing: object | undefined) => {
+      // The same one again: a form or a command that was sent twice.
+      if (existing === undefined || replace || isUnusable || isDeepStrictEqual(existing, table)) return;
+      throw new Failure(
+        'portal_exists',
+        `there is a portal ${name} already: choose another name, or add --replace to enter its data again`,
+      );
+    };
+    assertFree((await added.read())[name]);
+    const { portals: found, problems } = await readAddedPortals({ [name]: table });
+    const [configuration] = found;
+    if (configuration === undefined) {
+      const members = [...problems].map(([key, problem]) => [key.replace(`portals.${name}.`, ''), problem] as const);
+      return { kind: 'invalid', problems: new Map(members) };
+    }
+    await using tried = await connectPortals([configuration], { ...context, store: NO_STORE });
+    const checks = (await tried.inspect(name)?.check(() => clock.now().wall)) ?? [];
+    if (checks.some((check) => check.name === 'client' && check.result === 'fail'))
+      return { kind: 'client_rejected', checks };
+    // The data that a person has entered counts, not what the portal said of its endpoints before.
+    const reload = await reloads.prepareAfter(() =>
+      added.change((stored) => {
+        assertFree(stored[name]);
+        return { ...stored, [name]: table };
+      }, metadataSetting(name)),
+    );
+    log.info('portal_added', { portal: name, user });
+    return { kind: 'added', checks, reload };
   }
 
   return {
@@ -95,39 +131,12 @@ export function createPortalAdministration(context: PortalAdministrationContext,
       checkName('portal', name);
       assertNotDeclared(name);
       const table = addedPortal(keys, clientSecret);
-      const assertFree = (existing: object | undefined) => {
-        // The same one again: a form or a command that was sent twice.
-        if (existing === undefined || replace || isDeepStrictEqual(existing, table)) return;
-        throw new Failure(
-          'portal_exists',
-          `there is a portal ${name} already: choose another name, or add --replace to enter its data again`,
-        );
-      };
-      assertFree((await added.read())[name]);
-      const { portals: found, problems } = await readAddedPortals({ [name]: table });
-      const [configuration] = found;
-      if (configuration === undefined) {
-        const members = [...problems].map(([key, problem]) => [key.replace(`portals.${name}.`, ''), problem] as const);
-        return { kind: 'invalid', problems: new Map(members) };
-      }
-      await using tried = await connectPortals([configuration], { ...context, store: NO_STORE });
-      const checks = (await tried.inspect(name)?.check(() => clock.now().wall)) ?? [];
-      if (checks.some((check) => check.name === 'client' && check.result === 'fail'))
-        return { kind: 'client_rejected', checks };
-      // The data that a person has entered counts, not what the portal said of its endpoints before.
-      const reload = await reloadAfter(() =>
-        added.change((stored) => {
-          assertFree(stored[name]);
-          return { ...stored, [name]: table };
-        }, metadataSetting(name)),
-      );
-      log.info('portal_added', { portal: name, user });
-      return { kind: 'added', checks, reload };
+      return added.addOnce(name, table, () => tryAndStore(name, table, replace));
     },
     async removePortal(name) {
       assertNotDeclared(name);
       assertUnused(name);
-      const reload = await reloadAfter(() =>
+      const reload = await requireReloads().prepareAfter(() =>
         added.change(({ [name]: removed, ...others }) => {
           if (removed === undefined) inspectPortal(name);
           assertUnused(name);

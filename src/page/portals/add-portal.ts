@@ -4,9 +4,9 @@ import { Failure } from '../../core/failure.ts';
 import type { NewPortal } from '../../core/portals/portal-administration.ts';
 import type { PortalCheck } from '../../core/portals/portal-status.ts';
 import type { Random } from '../../core/random.ts';
-import type { PreparedReload } from '../../core/reload.ts';
 import { Secret } from '../../core/secret.ts';
 import type { PageSession } from '../../core/setup-access.ts';
+import { afterResponse } from '../../system/http/after-response.ts';
 import { createIdempotencyKey, renderApplianceForm } from '../add-appliance/add-appliance.ts';
 import type { AdministrationView } from '../administration-view.ts';
 import { icon } from '../elements.ts';
@@ -76,7 +76,7 @@ export function serveAddPortal(guard: AuthenticatedRoutes, options: PortalPagesO
       if (result.kind === 'client_rejected') return answer(409, { client_id: texts.portal.rejected });
       if (result.kind === 'invalid')
         return answer(400, Object.fromEntries([...result.problems.keys()].map((key) => [key, texts.portal.invalid])));
-      startAfter(submission.reply, result.reload);
+      afterResponse(submission.reply.raw, result.reload.start);
       return submission.reply.redirect(portalAddedPath(cloud, resultOf(result.checks), result.reload.id), 303);
     } catch (error) {
       return sendPortalFailure(submission, error);
@@ -117,11 +117,6 @@ function resultOf(checks: readonly PortalCheck[]): string {
     checks.some((check) => check.name === wanted && check.result === result);
   if (isResult('client', 'ok')) return 'accepted';
   return isResult('tls', 'fail') || isResult('discovery', 'fail') ? 'unreachable' : 'unchecked';
-}
-
-/** Replaces the hub when the browser has got the response. */
-export function startAfter({ raw }: FastifyReply, { start }: PreparedReload): void {
-  raw.once('close', start);
 }
 
 /** Sends a page that says why nothing was changed. @throws `error` itself if it is not a {@link Failure} */

@@ -1,13 +1,14 @@
 import { html } from 'ghtml';
 import type { CloudChoice } from '../../core/portals/portal-administration.ts';
 import type { PortalStatus } from '../../core/portals/portal-status.ts';
+import { afterResponse } from '../../system/http/after-response.ts';
 import { renderRows } from '../appliance/appliance-fragments.ts';
 import { confirmationPage } from '../appliance/confirmations.ts';
 import { backLink, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import { addPortalPath } from '../paths.ts';
 import { type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-import { type PortalPagesOptions, sendPortalFailure, serveAddPortal, startAfter } from './add-portal.ts';
+import { type PortalPagesOptions, sendPortalFailure, serveAddPortal } from './add-portal.ts';
 import { HELPER_PORTAL, OTHER_CLOUD, renderCloudList } from './cloud-list.ts';
 
 /** Serves the list of the portals, and the forms that add and remove one. */
@@ -32,7 +33,8 @@ export function servePortals(guard: AuthenticatedRoutes, options: PortalPagesOpt
   });
   guard.form('/portals/:name/remove', async (submission) => {
     try {
-      startAfter(submission.reply, await submission.administration.removePortal(pathParameter(submission, 'name')));
+      const { start } = await submission.administration.removePortal(pathParameter(submission, 'name'));
+      afterResponse(submission.reply.raw, start);
       return submission.reply.redirect('/', 303);
     } catch (error) {
       return sendPortalFailure(submission, error);
