@@ -68,9 +68,14 @@ export function restoreCommand(): Command {
         copy,
         passphrase: await getPassphrase(options.passphraseFile, false),
       });
-      await reportIfSlow('the hub, which restarts with the restored state …', waitForRestart(command));
-      if (options.json === true) printJson(report);
-      else printRestoreReport(report);
+      let isBack = false;
+      try {
+        await reportIfSlow('the hub, which restarts with the restored state …', waitForRestart(command));
+        isBack = true;
+      } finally {
+        if (options.json === true) printJson(report);
+        else printRestoreReport(report, isBack);
+      }
     });
 }
 
@@ -90,8 +95,8 @@ async function readBackupFile(file: string): Promise<string> {
   }
 }
 
-function printRestoreReport({ made, hub_id, restored, kept }: RestoreResponse): void {
-  print(`The hub runs again as ${printable(hub_id)}, with its state of ${made}.
+function printRestoreReport({ made, hub_id, restored, kept }: RestoreResponse, isBack: boolean): void {
+  print(`The hub ${isBack ? 'runs again' : 'restarts'} as ${printable(hub_id)}, with its state of ${made}.
 The setup code of its page is the one of then, too: latchkey setup-code`);
   if (restored.length > 0) {
     print(
