@@ -4,7 +4,6 @@ import { configPathOf } from './hub-connection.ts';
 import { checksTable } from './terminal/checks-table.ts';
 import { print, printable, printJson, reportFailure } from './terminal/output.ts';
 import { rejectExistingFile, writeFileAtomically } from './terminal/output-file.ts';
-import { DEFAULT_COLUMNS } from './terminal/table.ts';
 
 interface Options {
   readonly json?: boolean;
@@ -45,7 +44,7 @@ async function runDoctor({ json, bundle, yes }: Options, file: string | undefine
   }
   if (json === true) printJson({ checks, ...(bundle === undefined ? {} : { bundle }) });
   else {
-    print(checksTable(checks, process.stdout.isTTY ? process.stdout.columns || DEFAULT_COLUMNS : undefined));
+    print(checksTable(checks, process.stdout.isTTY ? process.stdout.columns : undefined));
     if (bundle !== undefined)
       print(`\n${printable(bundle)} is for support, with secrets removed; its README.txt says what is inside.`);
   }

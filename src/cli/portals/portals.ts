@@ -97,7 +97,7 @@ function checkCommand(): Command {
       };
       const checks = await reportIfSlow(PORTAL_ANSWER, checkAll());
       if (json === true) printJson({ checks });
-      else print(checksTable(checks, process.stdout.isTTY ? process.stdout.columns || DEFAULT_COLUMNS : undefined));
+      else print(checksTable(checks, process.stdout.isTTY ? process.stdout.columns : undefined));
       if (checks.some(({ result }) => result === 'fail')) process.exitCode = 1;
     });
 }

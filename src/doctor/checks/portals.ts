@@ -13,8 +13,9 @@ export async function checkPortals(context: DoctorContext): Promise<CheckResult[
   const added = hub.kind === 'running' ? (hub.portals?.filter((portal) => portal.added) ?? []) : [];
   if (configuration.portals.length + skipped.length + added.length === 0) {
     if (configurationFailures.length > 0) return [configurationInvalid('the portals')];
-    if (hub.kind !== 'running' || hub.portals === null)
+    if (hub.kind !== 'running')
       return [ok('the configuration has none; those that a person has added are known only to the running hub')];
+    if (hub.portals === null) return [UNLISTED];
     return [warn('no cloud is chosen yet: choose one on the hub\'s page, or with "latchkey portal add"')];
   }
   const proxy = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((name) => env[name]);
@@ -26,9 +27,12 @@ export async function checkPortals(context: DoctorContext): Promise<CheckResult[
   return [
     ...(await probes).map((probe) => probeResult(probe, note, wall())),
     ...(await Promise.all(asked)).flat(),
+    ...(hub.kind === 'running' && hub.portals === null ? [UNLISTED] : []),
     ...skipped,
   ];
 }
+
+const UNLISTED = warn('the hub did not list its portals in time: run "latchkey portals"');
 
 /** Parts of a check that are only advice, and those that the doctor probes itself. */
 const ADVICE: readonly PortalCheck['name'][] = ['logins'];
