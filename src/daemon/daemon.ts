@@ -134,7 +134,8 @@ async function startPlannedHub(
     const hub = await start(planned.running);
     if (hub === null) return null;
     const problem = `the hub could not start with the changed configuration and runs with the previous one: ${messageOf(error)}`;
-    reloads?.settle(planned.reload, problem);
+    // A reload for other portals has no other configuration, so this start has done what it was for.
+    reloads?.settle(planned.reload, planned.running === configuration ? null : problem);
     return { configuration: planned.running, hub };
   }
 }

@@ -83,10 +83,13 @@ function* lines(status: StatusReport, counts: SystemCounts, context: ExpositionC
   const { user, system } = process.cpuUsage();
   yield* family(FAMILIES.cpu, [[{}, (user + system) / 1e6]]);
   yield* family(FAMILIES.memory, [[{}, process.memoryUsage.rss()]]);
-  yield* family(FAMILIES.started, [[{}, Math.round(wallClock.now().wall / 1000 - process.uptime())]]);
+  yield* family(FAMILIES.started, [[{}, STARTED_AT]]);
   yield* family(FAMILIES.openFiles, [[{}, counts.openFiles]]);
   yield* family(FAMILIES.maxFiles, [[{}, counts.maxFiles]]);
 }
+
+/** When the process started, in s since 1970. Not computed anew: a clock that is set must not look like a restart. */
+const STARTED_AT = Math.round(wallClock.now().wall / 1000 - process.uptime());
 
 /** Usual outcomes begin at 0, so that Prometheus sees the first one as a change. */
 function* counterLines(
