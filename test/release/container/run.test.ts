@@ -49,7 +49,7 @@ setUpOnce(
     await writeFile(join(secrets, 'portal-home.secret'), emulator.client_secret, { mode: 0o400 });
     for (const path of [secrets, join(secrets, 'portal-home.secret')]) await chown(path, USER, USER);
   },
-  { skipReason: containersSkipReason, timeout: BUILD_TIMEOUT + scaleDeadline(60_000) },
+  { skipReason: containersSkipReason, timeout: 2 * BUILD_TIMEOUT + scaleDeadline(60_000) },
 );
 
 const hub = (options: readonly string[], of = version(), command: readonly string[] = []) => ({
