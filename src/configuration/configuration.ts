@@ -52,6 +52,8 @@ export interface Configuration {
   readonly pairing: { readonly lifetime: number; readonly pollInterval: number; readonly onStart: boolean };
   /** The command and the webhook for notices. */
   readonly notify: NotifyConfiguration;
+  /** The port on loopback that issues tokens to programs of this machine; null if turned off. */
+  readonly local: number | null;
   /** The address that serves metrics and health checks; null if turned off. */
   readonly metrics: SocketAddress | null;
   /**
@@ -133,13 +135,15 @@ export async function readConfiguration(
   const { raw, used } = await completePortals(overridden, report);
   const { usable, problems } = validateConfiguration(raw);
   for (const [key, problem] of problems) report(key, problem);
-  const { hub, store, lan, portals, pairing, connections, appliances, notify, metrics, ingress } = usable;
+  const { hub, store, lan, portals, pairing, connections, appliances, notify, metrics, ingress, local } = usable;
   if (lan.http_port === lan.https_port && lan.http_port !== 0)
     report('lan.http_port', `port ${lan.http_port} is also lan.https_port; choose another port`);
 
   const ports = { 'lan.http_port': lan.http_port, 'lan.https_port': lan.https_port };
-  reportTakenPort('metrics.listen', metrics.listen, ports, report);
-  reportTakenPort('ingress.listen', ingress.listen, { ...ports, 'metrics.listen': metrics.listen?.port ?? 0 }, report);
+  reportTakenPort('metrics.listen', metrics.listen?.port, ports, report);
+  const others = { ...ports, 'metrics.listen': metrics.listen?.port ?? 0 };
+  reportTakenPort('ingress.listen', ingress.listen?.port, others, report);
+  reportTakenPort('local.port', local.port, { ...others, 'ingress.listen': ingress.listen?.port ?? 0 }, report);
 
   const credentials = env['CREDENTIALS_DIRECTORY'];
   const directory = dirname(path);
@@ -197,6 +201,7 @@ export async function readConfiguration(
       report: (problem) => report('notify.webhook_secret_file', problem),
       reportTrimmed: () => reportTrimmed('notify.webhook_secret_file'),
     }),
+    local: local.port ?? null,
     metrics: metrics.listen,
     ingress: ingress.listen && { ...ingress.listen, from: ingress.from, users: ingress.users, hosts: ingress.hosts },
     credentialsDirectory: credentials,
@@ -240,15 +245,15 @@ function trimPastedValues(raw: RawTable, onTrimmed: (key: string) => void): RawT
   };
 }
 
-/** Reports an address to listen on whose port another key uses. @param others ports by key; 0 is any free one */
+/** Reports a port that another key uses. @param others ports by key; 0 is any free one */
 function reportTakenPort(
   key: string,
-  listen: SocketAddress | null,
+  port: number | undefined,
   others: Readonly<Record<string, number>>,
   report: (key: string, problem: string) => void,
 ): void {
-  const [taken] = Object.entries(others).find(([, port]) => port === listen?.port && port !== 0) ?? [];
-  if (taken !== undefined) report(key, `port ${listen?.port} is also ${taken}; choose another port`);
+  const [taken] = Object.entries(others).find(([, other]) => other === port && other !== 0) ?? [];
+  if (taken !== undefined) report(key, `port ${port} is also ${taken}; choose another port`);
 }
 
 async function loadCustomCertificate(

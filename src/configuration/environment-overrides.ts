@@ -5,7 +5,7 @@ import { applianceSchema, connectionSchema } from './schema.ts';
 /** A configuration as parsed from TOML, before validation. */
 export type RawTable = Record<string, unknown>;
 
-const SECTIONS = ['hub', 'store', 'lan', 'pairing', 'notify', 'metrics', 'ingress'] as const;
+const SECTIONS = ['hub', 'store', 'lan', 'pairing', 'notify', 'metrics', 'ingress', 'local'] as const;
 /** Sections with one table for each name, and the schema of such a table. */
 const NAMED_SECTIONS = { connections: connectionSchema, appliances: applianceSchema } as const;
 /** The keys of all kinds of portals. */
@@ -16,7 +16,7 @@ const BOOLEAN_KEYS: readonly string[] = [
   'pairing.on_start',
   ...Object.entries(PORTAL_KEYS).flatMap(([key, schema]) => (v.is(schema, true) ? `portals.NAME.${key}` : [])),
 ];
-const NUMBER_KEYS: readonly string[] = ['lan.http_port', 'lan.https_port'];
+const NUMBER_KEYS: readonly string[] = ['lan.http_port', 'lan.https_port', 'local.port'];
 
 /**
  * Applies the overrides of the environment to a configuration: `LATCHKEY_LAN_HTTPS_PORT` is `lan.https_port`,

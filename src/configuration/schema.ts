@@ -137,6 +137,8 @@ const ingress = v.strictObject(
   TABLE,
 );
 
+const local = v.strictObject({ port: v.optional(port) }, TABLE);
+
 const LANGUAGE = '"en" or "de"';
 const notify = v.strictObject(
   {
@@ -159,6 +161,7 @@ export const configurationSchema = v.strictObject({
   notify: v.optional(notify, {}),
   metrics: v.optional(metrics, {}),
   ingress: v.optional(ingress, {}),
+  local: v.optional(local, {}),
 });
 
 /**
@@ -167,7 +170,7 @@ export const configurationSchema = v.strictObject({
  */
 export function sectionEntries(section: string, type?: unknown): object {
   const named = { connections: connectionSchema, appliances: applianceSchema };
-  const sections = { hub, store, lan, pairing, notify, metrics, ingress, ...named };
+  const sections = { hub, store, lan, pairing, notify, metrics, ingress, local, ...named };
   const found = Object.entries(sections).find(([name]) => name === section)?.[1].entries;
   return found ?? (type === 'oauth2' ? oauth2PortalSchema : helperPortalSchema).entries;
 }

@@ -23,6 +23,8 @@ export interface HubStatus {
   readonly address: string | null;
   readonly httpPort: number;
   readonly httpsPort: number;
+  /** The port for programs on this machine; left out if there is none. */
+  readonly localPort?: number;
   /** The port of metrics and health; left out if the listener is off. */
   readonly metricsPort?: number;
   readonly caFingerprint: string;

@@ -14,7 +14,9 @@ import { version } from '../system/version.ts';
 export interface HubPorts {
   readonly http: number;
   readonly https: number;
-  /** Where metrics are served: null for nowhere. The port is null while it is unavailable. */
+  /** Where tokens are issued to programs of this machine: null for nowhere. The port is null while it is unavailable. */
+  local: { readonly port: number | null } | null;
+  /** As `local`: where metrics are served. */
   metrics: { readonly port: number | null } | null;
 }
 
@@ -67,8 +69,11 @@ export class HubEndpoints implements HubLinks {
   }
 
   /** The part of `status` with the hub's id, name, version, address and ports. */
-  statusFields(): Pick<HubStatus, 'id' | 'name' | 'version' | 'address' | 'httpPort' | 'httpsPort' | 'metricsPort'> {
-    const { http, https, metrics } = this.ports;
+  statusFields(): Pick<
+    HubStatus,
+    'id' | 'name' | 'version' | 'address' | 'httpPort' | 'httpsPort' | 'localPort' | 'metricsPort'
+  > {
+    const { http, https, local, metrics } = this.ports;
     return {
       id: this.#id,
       name: this.#name,
@@ -76,6 +81,7 @@ export class HubEndpoints implements HubLinks {
       address: this.address,
       httpPort: http,
       httpsPort: https,
+      ...(local?.port ? { localPort: local.port } : {}),
       ...(metrics?.port ? { metricsPort: metrics.port } : {}),
     };
   }

@@ -12,8 +12,9 @@ import type { NoticeReport } from '../core/health/notice.ts';
 import type { Log } from '../core/log.ts';
 import type { PairingFailureReason } from '../core/pairings/pairing.ts';
 import type { ReloadControl } from '../core/reload.ts';
-import { IngressServer } from '../lan/ingress-server.ts';
+import { openIngressServer } from '../lan/ingress-server.ts';
 import type { ListeningSocketPool } from '../lan/listening-socket-pool.ts';
+import { openLocalServer } from '../lan/local-server.ts';
 import { AssertionReplayCache } from '../lan/oauth/assertion-replay-cache.ts';
 import { startLanServer } from '../lan/server.ts';
 import { AddressChangeHandler } from '../mdns/networks/address-change-handler.ts';
@@ -107,7 +108,7 @@ export async function startHub(
   const { store, local, identity } = await openState(configuration, environment, parts);
   // A reload does all of this beside its clients and the watchdog, so it takes several turns of the event loop.
   await yieldToEventLoop();
-  const { lan, opened, ports } = await openNetwork(lanConfiguration, timers, sockets, parts);
+  const { lan, listening, opened, ports } = await openNetwork(lanConfiguration, timers, sockets, parts);
   const added = await AddedPortals.load(store, configuration.portals, log);
   const configured = [...configuration.portals, ...added.portals];
   const redirects = { timers, random, address: () => lan.current.address?.address ?? null, httpPort: ports.http };
@@ -250,8 +251,13 @@ export async function startHub(
       timers,
     }),
   );
-  const { ingress } = configuration;
-  if (ingress !== null) parts.use(await IngressServer.open({ ...ingress, pages, log, clock, timers }));
+  const { ingress, local: localPort } = configuration;
+  const plain = { sockets: listening, log, clock, timers };
+  if (ingress !== null) parts.use(await openIngressServer({ ...ingress, ...plain, pages }));
+  if (localPort !== null) {
+    const page = () => endpoints.endpoint('');
+    ports.local = parts.use(await openLocalServer({ ...plain, port: localPort, service, page, usedAssertions }));
+  }
   parts.defer(() => pages.close());
   leaf.keepCurrent(lanServer);
   // Disposed of before the server, so that the goodbye is sent first.

@@ -23,6 +23,6 @@ export async function openNetwork(
   const listening = sockets ?? parts.use(new ListeningSocketPool());
   const opened = await listening.claim({ addresses: listen, ports: { http: httpPort, https: httpsPort } });
   parts.defer(() => listening.release([...opened.http.sockets, ...opened.https.sockets]));
-  const ports: HubPorts = { http: opened.http.port, https: opened.https.port, metrics: null };
-  return { lan, opened, ports };
+  const ports: HubPorts = { http: opened.http.port, https: opened.https.port, local: null, metrics: null };
+  return { lan, listening, opened, ports };
 }

@@ -1,14 +1,11 @@
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
-import type { Socket } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance } from 'fastify';
-import type { Clock, Timers } from '../core/clock.ts';
-import { messageOf } from '../core/failure.ts';
+import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import { isSameAddress, unmapIpv4 } from '../system/addresses.ts';
 import { isOwnHost } from '../system/http/host-check.ts';
-import { createHttpApp, HTTP_OPTIONS, isWellFormed, type NotFoundPage } from './http-app.ts';
-import { BAD_REQUEST_TEXT, Listener } from './listener.ts';
-import { ListeningSocket } from './listening-socket.ts';
+import { createHttpApp, type NotFoundPage } from './http-app.ts';
+import { OptionalServer, type OptionalServerOptions } from './optional-server.ts';
 
 /** The shortest time between two lines, in ms. */
 const LOG_INTERVAL = 600_000;
@@ -44,11 +41,7 @@ interface IngressPages extends NotFoundPage {
 }
 
 /** Where to listen, and for whom. */
-export interface IngressServerOptions {
-  /** An IP address. */
-  readonly host: string;
-  /** 0 for any free one. */
-  readonly port: number;
+export interface IngressServerOptions extends Pick<OptionalServerOptions, 'host' | 'port' | 'sockets' | 'timers'> {
   /** The IP address of the reverse proxy; connections from any other are refused. */
   readonly from: string;
   /** The host names that a browser may have requested, in lower case; empty for any. IP addresses are always accepted. */
@@ -56,100 +49,32 @@ export interface IngressServerOptions {
   readonly pages: IngressPages;
   readonly log: Log;
   readonly clock: Clock;
-  readonly timers: Timers;
 }
 
-/** Connections at a time: some browsers, each with live updates. */
-const MAX_CONNECTIONS = 250;
 const FOREIGN_HOST_TEXT = 'The host name in the request is not in ingress.hosts of the hub.\n';
 const REFUSAL_TEXT = 'This port is only for the reverse proxy of the hub.';
-/** How long until an unavailable port is tried again, in ms. */
-const RETRY_INTERVAL = 30_000;
 
-/**
- * Serves the installer's page to a reverse proxy over plain HTTP. If its port is unavailable, it keeps trying, and the
- * hub runs without it.
- */
-export class IngressServer implements AsyncDisposable {
-  readonly #options: IngressServerOptions;
-  readonly #handler: RequestListener;
-  readonly #refusals: RefusalLog;
-  #opened: { readonly socket: ListeningSocket; readonly listener: Listener } | null = null;
-  #cancelRetry: () => void = () => undefined;
-  #isClosed = false;
-  #hasWarned = false;
-
-  private constructor(options: IngressServerOptions, handler: RequestListener) {
-    this.#options = options;
-    this.#handler = handler;
-    this.#refusals = new RefusalLog(options);
-  }
-
-  /** Resolves after the first attempt to open the port, even if that failed. */
-  static async open(options: IngressServerOptions): Promise<IngressServer> {
-    const app = createHttpApp(options.pages, options.log);
-    options.pages.registerIngressRoutes(app);
-    await app.ready();
-    const server = new IngressServer(options, (request, response) => {
-      // The connection was closed because it sent too many requests at once.
-      if (request.socket.destroyed) return;
-      if (!isForHost(request, options.hosts)) {
-        response.writeHead(421, { 'content-type': 'text/plain; charset=utf-8' }).end(FOREIGN_HOST_TEXT);
-      } else if (isWellFormed(request)) app.routing(request, response);
-      else response.writeHead(400, { 'content-type': 'text/plain; charset=utf-8' }).end(BAD_REQUEST_TEXT);
-    });
-    await server.#listen();
-    return server;
-  }
-
-  /** The port in use; null while it is unavailable. */
-  get port(): number | null {
-    return this.#opened?.socket.port ?? null;
-  }
-
-  async #listen(): Promise<void> {
-    const { host, port, from, log, timers } = this.#options;
-    try {
-      const socket = await ListeningSocket.listen({ host, port });
-      const listener = new Listener(createServer(HTTP_OPTIONS, this.#handler), socket, {
-        allowHalfOpen: true,
-        timers,
-        // All users come through the one proxy.
-        limits: { total: MAX_CONNECTIONS, perAddress: MAX_CONNECTIONS },
-        refusal: (connection) => this.#refusal(connection),
-      });
-      this.#opened = { socket, listener };
-      log.info('ingress_listening', { host, port: socket.port, from });
-      if (this.#isClosed) await this.#close();
-    } catch (error) {
-      if (!this.#hasWarned)
-        log.warn('ingress_unavailable', { host, port, error: messageOf(error), retry_in: RETRY_INTERVAL / 1000 });
-      this.#hasWarned = true;
-      if (!this.#isClosed) this.#cancelRetry = timers.after(RETRY_INTERVAL, () => void this.#listen());
-    }
-  }
-
-  /** Records a connection that does not come from the proxy. */
-  #refusal({ remoteAddress = '' }: Socket): string | null {
-    const address = unmapIpv4(remoteAddress);
-    if (isSameAddress(address, this.#options.from)) return null;
-    this.#refusals.record(address);
-    return REFUSAL_TEXT;
-  }
-
-  async #close(): Promise<void> {
-    const opened = this.#opened;
-    this.#opened = null;
-    if (opened === null) return;
-    await opened.listener.close();
-    opened.socket.close();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#isClosed = true;
-    this.#cancelRetry();
-    await this.#close();
-  }
+/** Serves the installer's page to a reverse proxy over plain HTTP. */
+export async function openIngressServer(options: IngressServerOptions): Promise<OptionalServer> {
+  const { from, hosts, pages, log } = options;
+  const app = createHttpApp(pages, log);
+  pages.registerIngressRoutes(app);
+  await app.ready();
+  const refusals = new RefusalLog(options);
+  return OptionalServer.open({
+    ...options,
+    name: 'ingress',
+    refusal({ remoteAddress = '' }) {
+      const address = unmapIpv4(remoteAddress);
+      if (isSameAddress(address, from)) return null;
+      refusals.record(address);
+      return REFUSAL_TEXT;
+    },
+    rejection: (request) => (isForHost(request, hosts) ? null : { status: 421, text: FOREIGN_HOST_TEXT }),
+    serve: (request, response) => app.routing(request, response),
+    onListening: (port) => log.info('ingress_listening', { host: options.host, port, from }),
+    onUnavailable: (unavailable) => log.warn('ingress_unavailable', { ...unavailable }),
+  });
 }
 
 /**

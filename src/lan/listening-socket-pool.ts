@@ -5,6 +5,9 @@ import { type ListenConfiguration, ListeningSocket, type OpenedPort, type PortNa
 /** The address does not exist on this machine, for example `::` if IPv6 is disabled. */
 const NO_SUCH_ADDRESS_CODES = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
 
+/** A port of the hub; it runs without the last two while they are unavailable. */
+export type SocketName = PortName | 'ingress' | 'local';
+
 /**
  * The TCP sockets that this process listens on. They stay open when a hub of this process stops: the next hub claims
  * them again and serves the connections that arrived in between.
@@ -15,7 +18,7 @@ export class ListeningSocketPool implements Disposable {
   /** The sockets that a hub uses. */
   readonly #claimed = new Set<ListeningSocket>();
   /** Sockets that were opened on port 0, and which port of the hub each one is. */
-  readonly #ephemeralPorts = new Map<ListeningSocket, PortName>();
+  readonly #ephemeralPorts = new Map<ListeningSocket, SocketName>();
 
   /** @param activated sockets from the service manager; if there are any, the pool opens no others */
   constructor(activated: readonly ActivatedSocket[] = []) {
@@ -36,6 +39,18 @@ export class ListeningSocketPool implements Disposable {
       this.release(https.sockets);
       throw error;
     }
+  }
+
+  /**
+   * Reuses or opens one socket, also beside those from systemd.
+   * @param port 0 for any free one
+   * @throws Error of Node with a `code`
+   */
+  async claimOne(name: SocketName, address: string, port: number): Promise<ListeningSocket> {
+    const socket = this.#findUnclaimed(name, address, port) ?? (await this.#listen(address, port));
+    this.#claimed.add(socket);
+    if (port === 0) this.#ephemeralPorts.set(socket, name);
+    return socket;
   }
 
   /** Releases sockets for the next claim; until then they keep listening. */
@@ -63,9 +78,7 @@ export class ListeningSocketPool implements Disposable {
     let failure: unknown;
     for (const address of addresses) {
       try {
-        const socket = this.#findUnclaimed(name, address, port) ?? (await this.#listen(address, port));
-        this.#claimed.add(socket);
-        if (port === 0) this.#ephemeralPorts.set(socket, name);
+        const socket = await this.claimOne(name, address, port);
         port = socket.port;
         sockets.push(socket);
       } catch (error) {
@@ -79,7 +92,7 @@ export class ListeningSocketPool implements Disposable {
     return { port, sockets };
   }
 
-  #findUnclaimed(name: PortName, address: string, port: number): ListeningSocket | undefined {
+  #findUnclaimed(name: SocketName, address: string, port: number): ListeningSocket | undefined {
     return [...this.#openSockets].find(
       (socket) =>
         !this.#claimed.has(socket) &&

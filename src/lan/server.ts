@@ -133,7 +133,7 @@ function serveHttpsRoutes(
 ): void {
   const isOwn = ({ hostname, socket }: FastifyRequest) =>
     isVerifiedOwnHost(hostname, socket.localAddress, isForAddress);
-  serveOAuthEndpoints(app, service, isOwn, environment);
+  serveOAuthEndpoints(app, service, { isOwn, page: ({ host }) => `https://${host}`, ...environment });
   serveOpenApi(app);
   pages.registerHttpsRoutes(app);
 }

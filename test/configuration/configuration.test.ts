@@ -498,6 +498,7 @@ describe('the defaults of the configuration', () => {
       notify: { command: null, webhook: null, webhookSecret: null, language: 'en' },
       metrics: { host: '127.0.0.1', port: 9480 },
       ingress: null,
+      local: null,
       credentialsDirectory: undefined,
     });
     expect((await load(portal())).portals).toMatchObject([

@@ -6,7 +6,8 @@ import { describe, expect, it } from 'vitest';
 import type { Administration } from '../../src/core/administration.ts';
 import type { LanService } from '../../src/core/lan-service.ts';
 import type { SetupAccess } from '../../src/core/setup-access.ts';
-import { IngressServer, type IngressServerOptions } from '../../src/lan/ingress-server.ts';
+import { type IngressServerOptions, openIngressServer } from '../../src/lan/ingress-server.ts';
+import { ListeningSocketPool } from '../../src/lan/listening-socket-pool.ts';
 import { openPages } from '../../src/page/pages.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
@@ -39,7 +40,9 @@ async function openServer(options: Partial<IngressServerOptions> = {}, ingressUs
     random: systemRandom,
     ingressUsers,
   });
-  const server = await IngressServer.open({
+  const sockets = new ListeningSocketPool();
+  const server = await openIngressServer({
+    sockets,
     host: '127.0.0.1',
     port: 0,
     from: '127.0.0.1',
@@ -48,7 +51,14 @@ async function openServer(options: Partial<IngressServerOptions> = {}, ingressUs
     ...shared,
     ...options,
   });
-  return { server, lines, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+  return {
+    server,
+    lines,
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]();
+      sockets[Symbol.dispose]();
+    },
+  };
 }
 
 /** The routes of the first server that `start` creates. */

@@ -21,6 +21,7 @@ function endpoint(service: Partial<LanService>, authenticating: number): Fastify
       time.suspend(authenticating);
       return { kind: 'authenticated', appliance: { name: 'oven', waiting: null } as Appliance };
     },
+    page: () => 'https://hub.example',
     service: { recordAuthentication: () => undefined, recordRefusal: () => undefined },
     failureLimiter: new ClientRateLimiter(
       'too_many_failed_authentications',

@@ -119,6 +119,7 @@ export async function setUpDemo(
     notify: { command: null, webhook: null, webhookSecret: null, language: 'en' },
     metrics: null,
     ingress: null,
+    local: null,
     site: null,
     credentialsDirectory: undefined,
     testMode: true,

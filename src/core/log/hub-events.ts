@@ -174,6 +174,14 @@ export const listenerEvents = {
     error,
     retry_in: retryIn,
   }),
+  local_listening: event('info', 'Tokens are issued to programs on this machine at the port of `[local]`.', {
+    port: number('port on 127.0.0.1'),
+  }),
+  local_unavailable: event('warn', 'The port of `[local]` could not be opened; the hub keeps trying.', {
+    port: number('port on 127.0.0.1'),
+    error,
+    retry_in: retryIn,
+  }),
   metrics_listening: event('info', 'The metrics are served.', {
     host: text('address of the listener'),
     port: optional(number('port of the listener')),

@@ -16,16 +16,22 @@ import { DeviceAuthorizationFormSchema, RevocationFormSchema, validateForm } fro
 import { METADATA_PATH, serveMetadataEndpoint } from './server-metadata.ts';
 import { serveTokenEndpoint } from './token.ts';
 
+/** What the endpoints of one listener need. */
+interface OAuthEndpointsOptions extends RateLimiterContext, Pick<FormEndpointContext, 'page'> {
+  readonly isOwn: OwnHostPredicate;
+  readonly usedAssertions?: AssertionReplayCache | undefined;
+}
+
 /** Registers the OAuth endpoints for appliances. */
 export function serveOAuthEndpoints(
   app: FastifyInstance,
   service: LanService,
-  isOwn: OwnHostPredicate,
-  environment: RateLimiterContext & { readonly usedAssertions?: AssertionReplayCache | undefined },
+  { isOwn, page, usedAssertions, ...environment }: OAuthEndpointsOptions,
 ): void {
   const context: FormEndpointContext = {
-    authenticate: createClientAuthenticator(service, isOwn, environment.usedAssertions),
+    authenticate: createClientAuthenticator(service, isOwn, usedAssertions),
     service,
+    page,
     failureLimiter: new ClientRateLimiter('too_many_failed_authentications', WRONG_CODE_LIMIT, environment),
     clock: environment.clock,
   };
@@ -89,7 +95,7 @@ function serveDeviceAuthorizationEndpoint(
 
 async function handleDeviceAuthorizationRequest(
   service: Pick<LanService, 'beginDeviceFlow'>,
-  { appliance, form, request, reply }: AuthenticatedClientRequest,
+  { appliance, form, page, reply }: AuthenticatedClientRequest,
 ): Promise<FastifyReply> {
   const validation = validateForm(DeviceAuthorizationFormSchema, form);
   if (validation.kind === 'malformed') return sendError(reply, 'invalid_request', validation.description);
@@ -101,12 +107,11 @@ async function handleDeviceAuthorizationRequest(
   switch (outcome.kind) {
     case 'begun': {
       const { deviceCode, userCode, expiresIn, interval } = outcome.authorization;
-      const page = `https://${request.host}/pair`;
       return setNoStore(reply).send({
         device_code: deviceCode.reveal(),
         user_code: userCode,
-        verification_uri: page,
-        verification_uri_complete: `${page}?user_code=${userCode}`,
+        verification_uri: `${page}/pair`,
+        verification_uri_complete: `${page}/pair?user_code=${userCode}`,
         expires_in: expiresIn,
         interval,
       });

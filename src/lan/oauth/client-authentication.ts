@@ -71,8 +71,8 @@ export function createClientAuthenticator(
  * The accepted `aud` (RFC 7523, 3): the issuer at the host of the request, the token endpoint, and the requested
  * endpoint.
  */
-function acceptedAudiences({ host, url }: FastifyRequest): string[] {
-  const issuer = `https://${host}`;
+function acceptedAudiences({ protocol, host, url }: FastifyRequest): string[] {
+  const issuer = `${protocol}://${host}`;
   return [...new Set([issuer, `${issuer}/oauth/token`, `${issuer}${url.split('?')[0]}`])];
 }
 

@@ -13,9 +13,10 @@ import { createErrorHandler, sendError, sendUnavailable } from './errors.ts';
 export interface AuthenticatedClientRequest {
   readonly appliance: Appliance;
   readonly form: ReadonlyMap<string, string>;
+  /** The address of the hub's page, without a trailing slash. */
+  readonly page: string;
   /** Milliseconds since the complete request arrived. */
   readonly elapsed: () => number;
-  readonly request: FastifyRequest;
   readonly reply: FastifyReply;
 }
 
@@ -26,6 +27,8 @@ export interface FormEndpointContext {
   readonly service: Pick<LanService, 'recordAuthentication' | 'recordRefusal'>;
   /** Limits failed authentications per address. Successful ones are never limited. */
   readonly failureLimiter: ClientRateLimiter;
+  /** The address of the hub's page for whoever sends the request, without a trailing slash. */
+  page(request: FastifyRequest): string;
   readonly clock: Clock;
 }
 
@@ -54,10 +57,11 @@ export function serveFormEndpoint(
       const { appliance } = client;
       service.recordAuthentication(appliance);
       if (appliance.waiting === null) {
-        return handle({ appliance, form, elapsed: () => clock.now().uptime - receivedAt, request, reply });
+        const elapsed = () => clock.now().uptime - receivedAt;
+        return handle({ appliance, form, page: context.page(request), elapsed, reply });
       }
       const what = `${appliance.name} is not approved yet: an installer must approve it`;
-      return sendError(reply, 'unauthorized_client', what, { error_uri: `https://${request.host}/` });
+      return sendError(reply, 'unauthorized_client', what, { error_uri: `${context.page(request)}/` });
     },
   });
 }

@@ -17,18 +17,21 @@ export const METADATA_PATH = '/.well-known/oauth-authorization-server';
  * Registers the metadata endpoint (RFC 8414). The issuer is the origin of the request, whose Host was checked before.
  */
 export function serveMetadataEndpoint(app: FastifyInstance): void {
-  app.get(METADATA_PATH, { exposeHeadRoute: true }, async ({ host }) => ({
-    issuer: `https://${host}`,
-    token_endpoint: `https://${host}/oauth/token`,
-    device_authorization_endpoint: `https://${host}/oauth/device_authorization`,
-    registration_endpoint: `https://${host}/oauth/register`,
-    revocation_endpoint: `https://${host}/oauth/revoke`,
-    grant_types_supported: GRANT_TYPES,
-    // Required and never empty (RFC 8414, 2 and 3.2), although there is no authorization endpoint.
-    response_types_supported: ['none'],
-    token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
-    token_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
-    revocation_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
-    revocation_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
-  }));
+  app.get(METADATA_PATH, { exposeHeadRoute: true }, async ({ protocol, host }) => {
+    const issuer = `${protocol}://${host}`;
+    return {
+      issuer,
+      token_endpoint: `${issuer}/oauth/token`,
+      device_authorization_endpoint: `${issuer}/oauth/device_authorization`,
+      registration_endpoint: `${issuer}/oauth/register`,
+      revocation_endpoint: `${issuer}/oauth/revoke`,
+      grant_types_supported: GRANT_TYPES,
+      // Required and never empty (RFC 8414, 2 and 3.2), although there is no authorization endpoint.
+      response_types_supported: ['none'],
+      token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
+      token_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
+      revocation_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
+      revocation_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
+    };
+  });
 }

@@ -106,11 +106,11 @@ const NO_USABLE_TOKEN_DESCRIPTIONS: Readonly<Record<UnusableTokenReason, string>
  * @param refreshToken issued by the hub, not by the portal
  */
 function sendTokenResponse(
-  { appliance: { name }, request, reply }: AuthenticatedClientRequest,
+  { appliance: { name }, page, reply }: AuthenticatedClientRequest,
   result: TokenResult,
   refreshToken?: Secret,
 ): FastifyReply {
-  const hubPage = () => ({ error_uri: `https://${request.host}/` });
+  const hubPage = () => ({ error_uri: `${page}/` });
   switch (result.kind) {
     case 'token': {
       const { accessToken, expiresIn, scope, idToken } = result;

@@ -41,7 +41,7 @@ async function openApp(harness: BrokerHarness): Promise<FastifyInstance> {
     log,
   });
   const app = createHttpApp(pages, log);
-  serveOAuthEndpoints(app, service, () => true, { clock, log });
+  serveOAuthEndpoints(app, service, { isOwn: () => true, page: () => 'https://hub.example', clock, log });
   pages.registerHttpsRoutes(app);
   await app.ready();
   onTestFinished(() => app.close());

@@ -1,0 +1,109 @@
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Timers } from '../core/clock.ts';
+import { messageOf } from '../core/failure.ts';
+import { HTTP_OPTIONS, isWellFormed } from './http-app.ts';
+import { BAD_REQUEST_TEXT, Listener } from './listener.ts';
+import type { ListeningSocket } from './listening-socket.ts';
+import type { ListeningSocketPool, SocketName } from './listening-socket-pool.ts';
+
+/** Connections at a time. All of them have one address: that of the proxy, or of the machine. */
+const MAX_CONNECTIONS = 250;
+/** How long until an unavailable port is tried again, in ms. */
+const RETRY_INTERVAL = 30_000;
+
+/** A port that could not be opened; `retry_in` in s. */
+interface UnavailablePort {
+  readonly host: string;
+  readonly port: number;
+  readonly error: string;
+  readonly retry_in: number;
+}
+
+/** Where to listen, and for whom. */
+export interface OptionalServerOptions {
+  readonly name: SocketName;
+  /** An IP address. */
+  readonly host: string;
+  /** 0 for any free one. */
+  readonly port: number;
+  /** Keeps the port open until the next hub of this process listens there. */
+  readonly sockets: Pick<ListeningSocketPool, 'claimOne' | 'release'>;
+  readonly timers: Timers;
+  /** See `ListenerOptions.refusal`. */
+  refusal?(connection: Socket): string | null;
+  /** The response to a request that is not meant for the hub; null: it is served. */
+  rejection(request: IncomingMessage): { readonly status: number; readonly text: string } | null;
+  readonly serve: RequestListener;
+  onListening(port: number): void;
+  /** Called for the first failure only. */
+  onUnavailable(port: UnavailablePort): void;
+}
+
+/** A plain HTTP server. If its port is unavailable, it keeps trying, and the hub runs without it. */
+export class OptionalServer implements AsyncDisposable {
+  readonly #options: OptionalServerOptions;
+  #opened: { readonly socket: ListeningSocket; readonly listener: Listener } | null = null;
+  #cancelRetry: () => void = () => undefined;
+  #isClosed = false;
+  #hasFailed = false;
+
+  private constructor(options: OptionalServerOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves after the first attempt to open the port, even if that failed. */
+  static async open(options: OptionalServerOptions): Promise<OptionalServer> {
+    const server = new OptionalServer(options);
+    await server.#listen();
+    return server;
+  }
+
+  /** The port in use; null while it is unavailable. */
+  get port(): number | null {
+    return this.#opened?.socket.port ?? null;
+  }
+
+  async #listen(): Promise<void> {
+    const { name, host, port, sockets, timers, refusal, onListening, onUnavailable } = this.#options;
+    try {
+      const socket = await sockets.claimOne(name, host, port);
+      const listener = new Listener(createServer(HTTP_OPTIONS, this.#handle), socket, {
+        allowHalfOpen: true,
+        timers,
+        limits: { total: MAX_CONNECTIONS, perAddress: MAX_CONNECTIONS },
+        ...(refusal === undefined ? {} : { refusal }),
+      });
+      this.#opened = { socket, listener };
+      onListening(socket.port);
+      if (this.#isClosed) await this.#close();
+    } catch (error) {
+      if (!this.#hasFailed) onUnavailable({ host, port, error: messageOf(error), retry_in: RETRY_INTERVAL / 1000 });
+      this.#hasFailed = true;
+      if (!this.#isClosed) this.#cancelRetry = timers.after(RETRY_INTERVAL, () => void this.#listen());
+    }
+  }
+
+  readonly #handle: RequestListener = (request, response) => {
+    // The connection was closed because it sent too many requests at once.
+    if (request.socket.destroyed) return;
+    const { rejection, serve } = this.#options;
+    const rejected = isWellFormed(request) ? rejection(request) : { status: 400, text: BAD_REQUEST_TEXT };
+    if (rejected === null) serve(request, response);
+    else response.writeHead(rejected.status, { 'content-type': 'text/plain; charset=utf-8' }).end(rejected.text);
+  };
+
+  async #close(): Promise<void> {
+    const opened = this.#opened;
+    this.#opened = null;
+    if (opened === null) return;
+    await opened.listener.close();
+    this.#options.sockets.release([opened.socket]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelRetry();
+    await this.#close();
+  }
+}
