@@ -40,12 +40,14 @@ export function createClientAuthenticator(
     const assertion = form.get('client_assertion');
     const secret = form.get('client_secret');
     const hasAssertion = type !== undefined || assertion !== undefined;
-    if (Number(authorization !== undefined) + Number(secret !== undefined) + Number(hasAssertion) > 1) {
-      return invalidRequest(
-        'use only one client authentication method: the Authorization header, client_secret or client_assertion',
-      );
+    if (hasAssertion && (authorization !== undefined || secret !== undefined)) return invalidRequest(ONE_METHOD);
+    if (authorization !== undefined) {
+      const basic = authenticateBasic(service, authorization, form.get('client_id'));
+      // Some clients send their credentials in both places, against RFC 6749, 2.3.
+      if (secret === undefined || basic.kind !== 'authenticated') return basic;
+      const posted = authenticateSecret(service, basic.appliance.clientId, secret);
+      return posted.kind === 'authenticated' ? basic : invalidRequest(ONE_METHOD);
     }
-    if (authorization !== undefined) return authenticateBasic(service, authorization, form.get('client_id'));
     if (!hasAssertion) {
       const id = form.get('client_id');
       return id === undefined || secret === undefined
@@ -75,6 +77,9 @@ function acceptedAudiences({ protocol, host, url }: FastifyRequest): string[] {
   const issuer = `${protocol}://${host}`;
   return [...new Set([issuer, `${issuer}/oauth/token`, `${issuer}${url.split('?')[0]}`])];
 }
+
+const ONE_METHOD =
+  'use only one client authentication method: the Authorization header, client_secret or client_assertion';
 
 /** The credentials of each request in turn, for the reason that secret-hash.ts gives. */
 const decoded = Buffer.alloc(16_384);
