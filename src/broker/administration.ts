@@ -1,7 +1,7 @@
 import type { Administration, IssuedCredentials, RegistrationEndpoint } from '../core/administration.ts';
 import type { Appliance } from '../core/appliances/appliance.ts';
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
-import type { Connection } from '../core/connections/connection.ts';
+import { type Connection, joinNames } from '../core/connections/connection.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import { Failure } from '../core/failure.ts';
 import type { PortalAdministration } from '../core/portals/portal-administration.ts';
@@ -53,8 +53,11 @@ export type BrokerAdministration = Omit<
   | 'label'
 > & {
   connectionStatusOf(connection: Connection): ConnectionStatus;
-  /** @param status of its connection */
-  applianceStatusOf(appliance: Appliance, status: ConnectionStatus): ApplianceStatus;
+  /**
+   * @param statuses of its connections
+   * @throws Failure `connection_unknown` if they were removed
+   */
+  applianceStatusOf(appliance: Appliance, statuses: readonly ConnectionStatus[]): ApplianceStatus;
 };
 
 /**
@@ -69,12 +72,17 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     return connectionStatus(connection, broker, (userCode) => links.endpoint(`/pair?user_code=${userCode}`));
   }
 
-  function applianceStatusOf(appliance: Appliance, status: ConnectionStatus): ApplianceStatus {
-    return applianceStatus(appliance, status, broker);
+  function applianceStatusOf(appliance: Appliance, statuses: readonly ConnectionStatus[]): ApplianceStatus {
+    return applianceStatus(appliance, statuses, broker);
   }
 
   function statusOf(appliance: Appliance): ApplianceStatus {
-    return applianceStatusOf(appliance, connectionStatusOf(connections.ofAppliance(appliance)));
+    return applianceStatusOf(appliance, connections.allOfAppliance(appliance).map(connectionStatusOf));
+  }
+
+  /** For log lines. */
+  function connectionNames(appliance: Appliance): string {
+    return joinNames(connections.allOfAppliance(appliance).map(({ name }) => name));
   }
 
   /** @throws Failure `connection_unknown`, `name_invalid` */
@@ -126,37 +134,43 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     ...createConnectionAdministration(broker, { getConnection, requireApproved, connectionStatusOf, user }),
     async addAppliance(typed, choice) {
       const credentials = await appliances.add(typed, choice);
-      const connection = connections.ofAppliance(credentials.appliance).name;
+      const connection = connectionNames(credentials.appliance);
       log.info('appliance_added', { appliance: credentials.appliance.name, connection, user });
       return toIssuedCredentials(credentials);
     },
-    async moveAppliance(typed, connection) {
+    async moveAppliance(typed, chosen) {
       const appliance = appliances.get(typed);
-      const former = connections.ofAppliance(appliance);
-      const target = connections.get(connection);
-      if (former.id === target.id) return statusOf(appliance);
+      const former = connections.allOfAppliance(appliance);
+      const before = connectionNames(appliance);
+      const targets = chosen.map((connection) => connections.get(connection));
+      const left = former.filter((connection) => !targets.includes(connection));
+      if (left.length === 0 && targets.every((target) => former.includes(target))) return statusOf(appliance);
       // Also from the store, because a grant that is being imported is only there.
-      const isHeld = () => (grants.get(former.id) ?? grants.getSuspended(former.id)) !== undefined;
-      const hasGrant = async () =>
-        isHeld() || (await store.grant(former.id)) !== null || store.damagedGrants.has(former.id);
-      const moved = await appliances.move(appliance, target, hasGrant);
+      const hasGrant = async ({ id }: Connection) =>
+        (grants.get(id) ?? grants.getSuspended(id)) !== undefined ||
+        (await store.grant(id)) !== null ||
+        store.damagedGrants.has(id);
+      const moved = await appliances.move(appliance, targets, async () => {
+        for (const connection of left) if (await hasGrant(connection)) return true;
+        return false;
+      });
       await pairings.endDeviceFlows(appliance.id);
-      if (connections.byId(former.id) === undefined) await pairings.removeAll(former.id);
+      for (const { id } of left) if (connections.byId(id) === undefined) await pairings.removeAll(id);
       notices.scheduleCheck();
-      const { name } = appliance;
-      log.info('appliance_moved', { appliance: name, before: former.name, connection: target.name, user });
+      log.info('appliance_moved', { appliance: appliance.name, before, connection: connectionNames(moved), user });
       return statusOf(moved);
     },
     async removeAppliance(typed) {
       const appliance = appliances.get(typed);
       assertNotDeclared(appliance);
-      const connection = connections.ofAppliance(appliance);
+      const used = connections.allOfAppliance(appliance);
       await pairings.endDeviceFlows(appliance.id);
       const removed = await appliances.remove(appliance);
       await sessions.endAll(appliance.id);
       notices.scheduleCheck();
       log.info('appliance_removed', { appliance: appliance.name, reason: 'request', user });
-      if (removed === null) return null;
+      const connection = used.find(({ id }) => id === removed);
+      if (removed === null || connection === undefined) return null;
       await pairings.removeAll(removed);
       return revokeGrant(connection, grants.stopManaging(removed), broker);
     },

@@ -1,3 +1,4 @@
+import { type Appliance, connectionIds } from '../core/appliances/appliance.ts';
 import { confirmedTimeAt, type Instant } from '../core/clock.ts';
 import { hasScopeChanged } from '../core/grants/grant.ts';
 import type { FoundDeviceFlow, LanService, PairedConnection, TokenResult } from '../core/lan-service.ts';
@@ -37,6 +38,14 @@ export function createLanService(
       appliances: users.map((user) => user.name),
       applianceTitles: users.map((user) => user.title),
     };
+  }
+
+  /** @param wanted its name; left out if the request does not say */
+  function chooseConnection(appliance: Appliance, wanted?: string) {
+    const used = connections.allOfAppliance(appliance);
+    const [only, ...more] = used.filter(({ name }) => wanted === undefined || name === wanted);
+    if (only !== undefined && more.length === 0) return only;
+    return { kind: 'other_connection', connections: used.map(({ name }) => name) } as const;
   }
 
   /** The grant of a pairing's connection, if nobody needs to log in again; undefined otherwise. */
@@ -82,7 +91,14 @@ export function createLanService(
     },
     recordRefusal: (appliance, reason, address) => broker.refusedRequests.record(appliance, reason, address),
 
-    async issueToken({ id, connection }, request) {
+    async issueToken(appliance, request) {
+      const { id } = appliance;
+      const chosen = chooseConnection(appliance, request.connection);
+      if ('kind' in chosen) {
+        tokenRequested(id, chosen.kind);
+        return chosen;
+      }
+      const { id: connection } = chosen;
       const managed = grants.get(connection);
       if (managed !== undefined && grants.schedule.age(managed) === null) {
         // No refresh will show the portal's clock, or one would end the token that other appliances still use.
@@ -91,26 +107,30 @@ export function createLanService(
       }
       const issued = await broker.tokenIssuer.issue(connection, request.scope, request);
       // It may have been removed, or have got another connection, while it waited for a refresh.
-      const isUnchanged = appliances.byId(id)?.connection === connection;
+      const isUnchanged = appliances.usersOf(connection).some((user) => user.id === id);
       const result: TokenResult = isUnchanged ? issued : { kind: 'not_paired' };
       if (result.kind === 'token') broker.usageRecorder.record(id);
       tokenRequested(id, result.kind);
       return result;
     },
-    async revoke({ id, connection }, token) {
-      const end = await sessions.end(id, token);
-      if (end === 'none') await grants.reportRejectedToken(connection, token);
+    async revoke(appliance, token) {
+      const end = await sessions.end(appliance.id, token);
+      if (end === 'none') for (const id of connectionIds(appliance)) await grants.reportRejectedToken(id, token);
       return end === 'unwritten' ? { kind: 'unavailable', retryAfter: STORE_RETRY_SECONDS } : { kind: 'revoked' };
     },
 
-    async beginDeviceFlow(appliance, scope) {
+    async beginDeviceFlow(appliance, scope, connection) {
       await ready;
-      return deviceFlows.begin(appliance, scope);
+      const chosen = chooseConnection(appliance, connection);
+      return 'kind' in chosen ? chosen : deviceFlows.begin(appliance, chosen, scope);
     },
     async pollDeviceFlow({ id }, deviceCode) {
       await ready;
-      const poll = deviceFlows.poll(id, deviceCode);
-      return poll.kind === 'unknown' && (await broker.newsLook.take()) ? deviceFlows.poll(id, deviceCode) : poll;
+      const first = deviceFlows.poll(id, deviceCode);
+      const poll =
+        first.kind === 'unknown' && (await broker.newsLook.take()) ? deviceFlows.poll(id, deviceCode) : first;
+      if (poll.kind !== 'paired') return poll;
+      return { kind: 'paired', connection: connections.byId(poll.connection)?.name ?? '' };
     },
     createSession: ({ id }, deviceCode) => sessions.create(id, sha256(deviceCode)),
     hasSession: ({ id }, refreshToken) => sessions.has(id, refreshToken),

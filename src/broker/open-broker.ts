@@ -283,7 +283,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
     portalOf: (portal) => portals.get(portal),
     credentialLocationAt: (portal) => portals.get(portal)?.credentialLocation ?? { portal },
     tokenIssuer: new TokenIssuer(grants, environment),
-    deviceFlows: new DeviceFlows(pairings, (appliance) => connections.ofAppliance(appliance), environment),
+    deviceFlows: new DeviceFlows(pairings, environment),
     portalTimeProbe: new PortalTimeProbe(environment, referenceClock, portals),
     async resumePairings() {
       await pairings.load();

@@ -85,7 +85,7 @@ export async function readDeclaredAppliances(
   for (const [name, table] of Object.entries(tables)) {
     try {
       const declaration = await readDeclaredAppliance(name, table, context);
-      checkConnection(declaration, tables, connections, context);
+      checkConnections(declaration, tables, connections, context);
       const other = declarations.find(({ clientId }) => clientId === declaration.clientId);
       if (other !== undefined) {
         const problem = `${JSON.stringify(other.clientId)} is also the client_id of ${other.name}; choose another one`;
@@ -116,7 +116,7 @@ async function readDeclaredAppliance(
   const key = `appliances.${name}`;
   return {
     name,
-    connection: table.connection ?? null,
+    connections: await withKey(`${key}.connections`, () => declaredConnections(table)),
     clientId: await withKey(`${key}.client_id`, () => checkClientId(table.client_id ?? name)),
     scope: await withKey(`${key}.scope`, () => checkScope(table.scope)),
     portal: await withKey(`${key}.portal`, () => checkPortal(table.portal ?? null, context.portals)),
@@ -124,31 +124,50 @@ async function readDeclaredAppliance(
   };
 }
 
+/** @throws Error */
+function declaredConnections({ connection, connections }: ApplianceSection): readonly string[] {
+  if (connections === undefined) return connection === undefined ? [] : [connection];
+  if (connection === undefined) return [...new Set(connections)];
+  throw new Error('there is also connection; name all of them in connections, and remove the other key');
+}
+
 /**
- * Checks that the connection of a declared appliance is declared too, and has its portal and scope if it names them.
+ * Checks that the connections of a declared appliance are declared too, and have its portal and scope if it names them.
  * @throws Failure as `invalidKey`
  */
+function checkConnections(
+  declaration: DeclaredAppliance,
+  tables: Readonly<Record<string, ApplianceSection>>,
+  connections: readonly DeclaredConnection[],
+  context: DeclarationContext,
+): void {
+  const { name } = declaration;
+  const key = `appliances.${name}`;
+  if (declaration.connections.length === 0) {
+    if (!connections.some((declared) => declared.name === name)) return;
+    const problem = `has no connection, but there is a section [connections.${name}]; add connection = "${name}", or rename one of the two`;
+    throw context.invalidKey(key, problem);
+  }
+  for (const connection of declaration.connections)
+    checkConnection({ ...declaration, connection }, tables, connections, context);
+}
+
 function checkConnection(
-  { name, connection, portal, scope }: DeclaredAppliance,
+  { name, connection, portal, scope }: DeclaredAppliance & { readonly connection: string },
   tables: Readonly<Record<string, ApplianceSection>>,
   connections: readonly DeclaredConnection[],
   { portals, invalidKey }: DeclarationContext,
 ): void {
   const key = `appliances.${name}`;
-  if (connection === null) {
-    if (!connections.some((declared) => declared.name === name)) return;
-    const problem = `has no connection, but there is a section [connections.${name}]; add connection = "${name}", or rename one of the two`;
-    throw invalidKey(key, problem);
-  }
   const owner = Object.hasOwn(tables, connection) ? tables[connection] : undefined;
   const declared =
     connections.find((one) => one.name === connection) ??
-    (owner !== undefined && owner.connection === undefined
+    (owner !== undefined && owner.connection === undefined && owner.connections === undefined
       ? { portal: owner.portal ?? null, scope: owner.scope ?? null }
       : undefined);
   if (declared === undefined) {
     const problem = `must be the name of a section [connections.NAME], or of an appliance without a connection (found ${JSON.stringify(connection.slice(0, 80))})`;
-    throw invalidKey(`${key}.connection`, problem);
+    throw invalidKey(`${key}.connection${tables[name]?.connections === undefined ? '' : 's'}`, problem);
   }
   const [first = null] = portals;
   if (portal !== null && portal !== (declared.portal ?? first)) {

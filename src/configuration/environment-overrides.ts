@@ -10,7 +10,7 @@ const SECTIONS = ['hub', 'store', 'lan', 'pairing', 'notify', 'metrics', 'ingres
 const NAMED_SECTIONS = { connections: connectionSchema, appliances: applianceSchema } as const;
 /** The keys of all kinds of portals. */
 const PORTAL_KEYS = { ...helperPortalSchema.entries, ...oauth2PortalSchema.entries };
-const LIST_KEYS: readonly string[] = ['lan.listen', 'notify.command'];
+const LIST_KEYS: readonly string[] = ['lan.listen', 'notify.command', 'appliances.NAME.connections'];
 const BOOLEAN_KEYS: readonly string[] = [
   'lan.mdns',
   'pairing.on_start',

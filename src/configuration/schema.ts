@@ -58,6 +58,7 @@ const SECRET_FILE = 'a path, or the name of a systemd credential';
 const SCOPE = 'a string such as "Monitoring RemoteControl"';
 const PORTAL = 'the name of a section [portals.NAME]';
 const CONNECTION = 'the name of a section [connections.NAME]';
+const CONNECTIONS = 'a list of names of sections [connections.NAME], such as ["tado", "netatmo"]';
 const CLIENT_ID = '1 to 100 characters of A-Z, a-z, 0-9 and "-._~"';
 const ADDRESS = '"auto", an IP address, or the name of an interface';
 const LIFETIME = 'a duration from "1m" to "24h"';
@@ -75,6 +76,7 @@ export const connectionSchema = v.strictObject(
 export const applianceSchema = v.strictObject(
   {
     connection: v.optional(text(CONNECTION)),
+    connections: v.optional(v.pipe(v.array(text(CONNECTIONS), CONNECTIONS), v.minLength(1, CONNECTIONS))),
     scope: v.optional(v.string(SCOPE)),
     portal: v.optional(text(PORTAL)),
     client_id: v.optional(text(CLIENT_ID)),

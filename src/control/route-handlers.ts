@@ -90,8 +90,8 @@ function createHandlers(administration: Administration): Handlers {
     rotateAuthority: ({ keep }) => administration.rotateCa(keep),
     keepOldAuthority: ({ keep }) => administration.setOldCaLifetime(keep),
     addAppliance: async ({ name, ...choice }) => credentialsResponse(await administration.addAppliance(name, choice)),
-    moveAppliance: async ({ name, connection }) =>
-      applianceResponse(await administration.moveAppliance(name, connection)),
+    moveAppliance: async ({ name, connections }) =>
+      applianceResponse(await administration.moveAppliance(name, connections)),
     addConnection: async ({ name, scope, portal }) =>
       loginResponse(await administration.addConnection(name, scope, portal)),
     removeConnection: async ({ name, even_if_used }) => ({

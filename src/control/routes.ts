@@ -79,16 +79,21 @@ export const routes = {
   /** `keep`: for how many seconds appliances that trust only the old CA are still served. */
   rotateAuthority: route('POST', '/v1/ca', { keep: seconds }, authority),
   keepOldAuthority: route('PUT', '/v1/ca/old', { keep: seconds }, authority),
-  /** `connection`: the name of the one that it uses; null for one of its own. */
+  /** `connections`: the names of those that it uses; empty for one of its own. */
   addAppliance: route(
     'POST',
     '/v1/appliances',
-    { name: text, connection: textOrNull, scope: textOrNull, portal: textOrNull },
+    { name: text, connections: v.optional(v.array(text), []), scope: textOrNull, portal: textOrNull },
     credentials,
     201,
   ),
   removeAppliance: route('DELETE', '/v1/appliances/:name', { name: text }, grantEnd),
-  moveAppliance: route('PUT', '/v1/appliances/:name/connection', { name: text, connection: text }, appliance),
+  moveAppliance: route(
+    'PUT',
+    '/v1/appliances/:name/connections',
+    { name: text, connections: v.pipe(v.array(text), v.minLength(1)) },
+    appliance,
+  ),
   /** `replace_keys`: whether the secret may replace the appliance's own keys. */
   rotateSecret: route('POST', '/v1/appliances/:name/secret', { name: text, replace_keys: flag }, credentials),
   /** `code`: the comparison code that the installer saw; null if no code is checked. */

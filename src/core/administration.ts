@@ -231,11 +231,11 @@ export interface Administration
    */
   addAppliance(name: string, choice: ConnectionChoice): Promise<IssuedCredentials>;
   /**
-   * Lets an appliance use another connection. A connection of its own that has a grant is kept.
-   * @param connection its name
+   * Lets an appliance use other connections. A connection of its own that has a grant is kept.
+   * @param connections their names, at least one
    * @throws Failure `connection_unknown`, `connection_mismatch`, `appliance_declared`
    */
-  moveAppliance(name: string, connection: string): Promise<ApplianceStatus>;
+  moveAppliance(name: string, connections: readonly string[]): Promise<ApplianceStatus>;
   /**
    * Removes an appliance, and its connection if that was its own.
    * @returns as `unpair`

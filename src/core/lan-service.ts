@@ -19,6 +19,8 @@ export interface CallbackBrowser {
 
 /** A token request of an appliance. */
 export interface TokenRequest {
+  /** The name of the connection whose token is wanted; left out if the request does not say. */
+  readonly connection?: string;
   /** Null if the request has none. */
   readonly scope: string | null;
   /** Shortest remaining lifetime that the appliance accepts, in ms; 0 if the request does not say. */
@@ -55,10 +57,11 @@ export type TokenResult =
       readonly unusableTokenReason: UnusableTokenReason;
     }
   /**
-   * The request has another scope, and the hub can't change the scope of a portal's token; `scope` is that of the
-   * grant.
+   * The request goes beyond the scope of the grant, `scope`, and the hub can't change that of a portal's token.
    */
-  | { readonly kind: 'other_scope'; readonly scope: string | null };
+  | { readonly kind: 'other_scope'; readonly scope: string | null }
+  /** The appliance uses several connections and the request names none, or it does not use the one that it names. */
+  | { readonly kind: 'other_connection'; readonly connections: readonly string[] };
 
 /** A device flow that has begun (RFC 8628, 3.2); times in whole seconds. */
 export interface DeviceAuthorization {
@@ -71,11 +74,9 @@ export interface DeviceAuthorization {
 /** The result of a device authorization request. */
 export type DeviceAuthorizationResult =
   | { readonly kind: 'begun'; readonly authorization: DeviceAuthorization }
-  /**
-   * The request has another scope than the appliance's own, which is the only one that the hub requests from the
-   * portal.
-   */
+  /** The request goes beyond the scope of the connection, which is the only one that the hub requests from the portal. */
   | { readonly kind: 'other_scope'; readonly scope: string | null }
+  | Extract<TokenResult, { readonly kind: 'other_connection' }>
   /** Too many requests, or too many open device flows; `retryAfter` in whole seconds. */
   | { readonly kind: 'unavailable'; readonly retryAfter: number };
 
@@ -86,7 +87,7 @@ export type DevicePollResult =
   | { readonly kind: 'failed'; readonly reason: PairingFailureReason }
   /** The hub did not issue this device code to this appliance. */
   | { readonly kind: 'unknown' }
-  | { readonly kind: 'paired' };
+  | { readonly kind: 'paired'; readonly connection: string };
 
 /** A connection that a pairing is about, and the appliances that get its tokens. */
 export interface PairedConnection {
@@ -215,8 +216,11 @@ export interface LanService {
    */
   revoke(appliance: Appliance, token: string): Promise<RevocationResult>;
 
-  /** @param scope the requested scope; null if the request has none */
-  beginDeviceFlow(appliance: Appliance, scope: string | null): Promise<DeviceAuthorizationResult>;
+  /**
+   * @param scope the requested scope; null if the request has none
+   * @param connection as in {@link TokenRequest}
+   */
+  beginDeviceFlow(appliance: Appliance, scope: string | null, connection?: string): Promise<DeviceAuthorizationResult>;
   /** The state of the appliance's device flow; each call is one poll (RFC 8628, 3.5). */
   pollDeviceFlow(appliance: Appliance, deviceCode: string): Promise<DevicePollResult>;
   /** Issues a refresh token of the hub for a device flow that has succeeded. */

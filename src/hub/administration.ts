@@ -6,6 +6,7 @@ import { collectNoticeInput } from '../broker/status/notice-input.ts';
 import type { CaRotation } from '../certificates/ca-rotation.ts';
 import type { HubLeaf } from '../certificates/leaf.ts';
 import type { Administration } from '../core/administration.ts';
+import { connectionIds } from '../core/appliances/appliance.ts';
 import { checkPassphrase, normalizePassphrase } from '../core/backup-contents.ts';
 import { elapsed, type Instant, rfc3339 } from '../core/clock.ts';
 import { Failure } from '../core/failure.ts';
@@ -98,8 +99,8 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     const statusById = new Map(logins.map(([{ id }, status]) => [id, status]));
     const statuses = (
       await mapInSlices(appliances.list(), (appliance) => {
-        const status = statusById.get(appliance.connection);
-        return status === undefined ? [] : [administration.applianceStatusOf(appliance, status)];
+        const used = connectionIds(appliance).flatMap((id) => statusById.get(id) ?? []);
+        return used.length === 0 ? [] : [administration.applianceStatusOf(appliance, used)];
       })
     ).flat();
     const problems = findProblems(logins);

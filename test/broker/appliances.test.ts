@@ -62,13 +62,13 @@ test.each([
   ['heater', null, 'nowhere', 'portal_unknown'],
 ])('the hub does not add appliance %s with scope %s at portal %s: %s', async (name, scope, portal, code) => {
   const { harness } = await BrokerHarness.startUnpaired();
-  await expect(harness.run.appliances.add(name, { connection: null, scope, portal })).rejects.toMatchObject({ code });
+  await expect(harness.run.appliances.add(name, { connections: [], scope, portal })).rejects.toMatchObject({ code });
   expect(harness.run.appliances.list()).toHaveLength(1);
 });
 
 test('an appliance is called what stands on its cabinet, its name is made from that, and people may use either', async () => {
   const harness = await BrokerHarness.start();
-  const choice = { connection: null, scope: null, portal: null };
+  const choice = { connections: [], scope: null, portal: null };
   const title = 'Wärmepumpe Keller';
   const { appliance } = await harness.run.appliances.add(` ${title} `, choice);
   expect(appliance).toMatchObject({ name: 'warmepumpe-keller', title });
@@ -99,7 +99,7 @@ test('a shared connection that is removed while an appliance is added to it does
   const harness = await BrokerHarness.start();
   const { appliances, connections } = harness.run;
   const shared = await connections.add('shared', null, null);
-  const choice = { connection: 'shared', scope: null, portal: null };
+  const choice = { connections: ['shared'], scope: null, portal: null };
   const [, added] = await Promise.allSettled([appliances.removeConnection(shared), appliances.add('wallbox', choice)]);
   expect(added).toMatchObject({ reason: { code: 'connection_unknown' } });
   expect([connections.list(), appliances.list()]).toEqual([[], []]);
@@ -132,7 +132,7 @@ test('adding an appliance under the name of a declared one fails and names its c
   const { appliances } = harness.run;
   await appliances.update(appliance.id, (current) => ({ ...current, origin: 'declared' }));
   const message = expect.stringMatching(/declared in the hub.s configuration, in the table \[appliances\.wallbox\]/);
-  await expect(appliances.add('wallbox', { connection: null, scope: null, portal: null })).rejects.toMatchObject({
+  await expect(appliances.add('wallbox', { connections: [], scope: null, portal: null })).rejects.toMatchObject({
     code: 'appliance_exists',
     message,
   });
@@ -154,7 +154,7 @@ test('the list of appliances stays as it was when the store cannot save a change
   const { harness, appliance } = await BrokerHarness.startUnpaired();
   for (const write of ['saveRegistry'] as const) harness.failingWrites.add(write);
   await expect(
-    harness.run.appliances.add('heater', { connection: null, scope: null, portal: null }),
+    harness.run.appliances.add('heater', { connections: [], scope: null, portal: null }),
   ).rejects.toMatchObject({ code: 'store_unwritable' });
   await expect(harness.run.appliances.rotateSecret(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
   await expect(harness.run.appliances.remove(appliance)).rejects.toMatchObject({ code: 'store_unwritable' });
@@ -167,10 +167,10 @@ test('the hub holds at most 1,000 appliances', async () => {
   const full = ids.map((id) => ({ ...appliance, id, clientId: id, name: id }));
   harness.run.store.appliances = async () => full;
   const appliances = await Appliances.load(harness.run.store, systemRandom, harness.run.connections);
-  await expect(appliances.add('heater', { connection: null, scope: null, portal: null })).rejects.toMatchObject({
+  await expect(appliances.add('heater', { connections: [], scope: null, portal: null })).rejects.toMatchObject({
     code: 'not_allowed',
   });
   await appliances.remove(appliances.get('appliance-7'));
-  await appliances.add('heater', { connection: null, scope: null, portal: null });
+  await appliances.add('heater', { connections: [], scope: null, portal: null });
   expect(appliances.list()).toHaveLength(1000);
 });

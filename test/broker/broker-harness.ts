@@ -318,7 +318,7 @@ export class BrokerHarness implements AsyncDisposable {
   }
 
   async addAppliance(name: string, scope: string | null = 'Monitoring'): Promise<Credentials> {
-    const credentials = await this.run.appliances.add(name, { connection: null, scope, portal: null });
+    const credentials = await this.run.appliances.add(name, { connections: [], scope, portal: null });
     this.#secrets.push(credentials.secret.reveal());
     return credentials;
   }
@@ -330,7 +330,11 @@ export class BrokerHarness implements AsyncDisposable {
 
   /** Adds an appliance that uses an existing connection. @returns its id */
   async addUser(name: string, connection: string): Promise<string> {
-    const { appliance, secret } = await this.run.appliances.add(name, { connection, scope: null, portal: null });
+    const { appliance, secret } = await this.run.appliances.add(name, {
+      connections: [connection],
+      scope: null,
+      portal: null,
+    });
     this.#secrets.push(secret.reveal());
     return appliance.id;
   }
@@ -344,8 +348,10 @@ export class BrokerHarness implements AsyncDisposable {
 
   /** The status of an appliance. */
   statusOf(name: string): ApplianceStatus {
-    const status = connectionStatus(this.connection(name), this.run, () => '');
-    return applianceStatus(this.run.appliances.get(name), status, this.run);
+    const appliance = this.run.appliances.get(name);
+    const used = this.run.connections.allOfAppliance(appliance);
+    const statuses = used.map((connection) => connectionStatus(connection, this.run, () => ''));
+    return applianceStatus(appliance, statuses, this.run);
   }
 
   /** Begins a pairing; resolves when a person may log in. */

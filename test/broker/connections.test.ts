@@ -71,7 +71,7 @@ describe('connection of a new appliance', () => {
   test('an appliance can be added to a connection with its scope and portal named', async () => {
     const harness = await BrokerHarness.start();
     const { id } = await harness.addConnection('shared', { scope: 'RemoteControl Monitoring' });
-    const choice = { connection: 'shared', scope: 'Monitoring RemoteControl', portal: 'home' };
+    const choice = { connections: ['shared'], scope: 'Monitoring RemoteControl', portal: 'home' };
     const { appliance } = await harness.run.appliances.add('heater', choice);
     expect(appliance.connection).toBe(id);
     expect(connectionNames(harness)).toEqual(['shared']);
@@ -79,17 +79,17 @@ describe('connection of a new appliance', () => {
   });
 
   test.each([
-    ['heater', { connection: 'nowhere', scope: null, portal: null }, 'connection_unknown', /no connection nowhere/],
+    ['heater', { connections: ['nowhere'], scope: null, portal: null }, 'connection_unknown', /no connection nowhere/],
     [
-      ...['heater', { connection: 'shared', scope: 'Other', portal: null }, 'connection_mismatch'],
+      ...['heater', { connections: ['shared'], scope: 'Other', portal: null }, 'connection_mismatch'],
       /the scope "Other", and the connection shared has "Monitoring"/,
     ],
     [
-      ...['heater', { connection: 'shared', scope: null, portal: 'other' }, 'connection_mismatch'],
+      ...['heater', { connections: ['shared'], scope: null, portal: 'other' }, 'connection_mismatch'],
       /the portal other, and the connection shared is at home/,
     ],
     [
-      ...['shared', { connection: null, scope: null, portal: null }, 'connection_exists'],
+      ...['shared', { connections: [], scope: null, portal: null }, 'connection_exists'],
       /a connection shared already: add --connection shared/,
     ],
   ] as const)('the hub does not add the appliance %s with %o: %s', async (name, choice, code, message) => {
@@ -155,7 +155,7 @@ describe('appliance that moves to another connection', () => {
     harness.failingWrites.add('saveLogin');
     await harness.pairAgain('wallbox');
     expect(await harness.run.store.grant(id)).toBeNull();
-    await administrationOf(harness).moveAppliance('wallbox', 'shared');
+    await administrationOf(harness).moveAppliance('wallbox', ['shared']);
     expect(harness.run.connections.byId(id)).toMatchObject({ name: 'wallbox' });
     harness.failingWrites.clear();
     await harness.time.pass(5 * 60_000);
@@ -169,15 +169,15 @@ describe('appliance that moves to another connection', () => {
     await harness.addConnection('shared');
     await harness.pairAgain('shared');
     const former = await harness.token(id);
-    expect(await administration.moveAppliance('wallbox', 'shared')).toMatchObject({ connection: 'shared' });
+    expect(await administration.moveAppliance('wallbox', ['shared'])).toMatchObject({ connection: 'shared' });
     expect(harness.run.connections.byId(id)).toMatchObject({ name: 'wallbox', origin: 'added' });
     expect(await requestToken(harness, 'wallbox')).toBe(await harness.token(harness.connection('shared').id));
     expect(await harness.token(id)).toBe(former);
     await expectStored(harness);
-    await administrationOf(harness).moveAppliance('wallbox', 'wallbox');
+    await administrationOf(harness).moveAppliance('wallbox', ['wallbox']);
     expect(await requestToken(harness, 'wallbox')).toBe(former);
     expect(usersOf(harness, 'shared')).toEqual([]);
-    await administrationOf(harness).moveAppliance('wallbox', 'shared');
+    await administrationOf(harness).moveAppliance('wallbox', ['shared']);
     await administrationOf(harness).removeConnection('wallbox', false);
     expect(connectionNames(harness)).toEqual(['shared']);
     expect(await harness.token(id)).toBe('not_paired');
@@ -187,7 +187,7 @@ describe('appliance that moves to another connection', () => {
     const { harness, appliance } = await BrokerHarness.startUnpaired();
     const run = await harness.beginPairing('wallbox');
     await harness.addConnection('shared');
-    await administrationOf(harness).moveAppliance('wallbox', 'shared');
+    await administrationOf(harness).moveAppliance('wallbox', ['shared']);
     expect(connectionNames(harness)).toEqual(['shared']);
     expect(run.isOpen).toBe(false);
     expect(harness.run.pairings.newestFor(appliance.id)).toBeUndefined();
@@ -210,16 +210,16 @@ describe('appliance that moves to another connection', () => {
       ['none', /wallbox has the scope "RemoteControl", and the connection none has none/],
       ['elsewhere', /wallbox is for the portal home, and the connection elsewhere is at other/],
     ] as const) {
-      await expect(administration.moveAppliance('wallbox', name)).rejects.toMatchObject(
+      await expect(administration.moveAppliance('wallbox', [name])).rejects.toMatchObject(
         refusal('connection_mismatch', message),
       );
     }
-    await expect(administration.moveAppliance('wallbox', 'nowhere')).rejects.toMatchObject({
+    await expect(administration.moveAppliance('wallbox', ['nowhere'])).rejects.toMatchObject({
       code: 'connection_unknown',
     });
     expect(usersOf(harness, 'wallbox')).toEqual(['wallbox']);
     await harness.addConnection('same', { scope: 'RemoteControl' });
-    await administration.moveAppliance('wallbox', 'same');
+    await administration.moveAppliance('wallbox', ['same']);
     expect(usersOf(harness, 'same')).toEqual(['wallbox']);
   });
 
@@ -227,7 +227,7 @@ describe('appliance that moves to another connection', () => {
     const { harness, id } = await BrokerHarness.startPaired();
     await harness.addConnection('shared');
     harness.failingWrites.add('saveRegistry');
-    await expect(administrationOf(harness).moveAppliance('wallbox', 'shared')).rejects.toMatchObject({
+    await expect(administrationOf(harness).moveAppliance('wallbox', ['shared'])).rejects.toMatchObject({
       code: 'store_unwritable',
     });
     expect(usersOf(harness, 'wallbox')).toEqual(['wallbox']);

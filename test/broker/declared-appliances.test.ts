@@ -8,7 +8,7 @@ import { BrokerHarness } from './broker-harness.ts';
 const WALLBOX: DeclaredAppliance = {
   name: 'wallbox',
   clientId: 'wallbox',
-  connection: null,
+  connections: [],
   scope: 'Monitoring',
   portal: null,
   credentials: { kind: 'secret', hash: 'the-hash' },

@@ -14,7 +14,8 @@ const FAMILY: DeclaredConnection = { name: 'family', scope: 'Monitoring', portal
 /** A declared appliance. @param connection null: it has its own */
 function appliance(name: string, connection: string | null): DeclaredAppliance {
   const scope = connection === null ? 'Monitoring' : null;
-  return { name, clientId: name, connection, scope, portal: null, credentials: { kind: 'secret', hash: 'the-hash' } };
+  const connections = connection === null ? [] : [connection];
+  return { name, clientId: name, connections, scope, portal: null, credentials: { kind: 'secret', hash: 'the-hash' } };
 }
 
 /** Starts the broker anew with these declarations. */
@@ -104,7 +105,7 @@ test('connections whose names were swapped in the store give no appliance a toke
   for (const use of ['pair', 'token', 'refresh'] as const) {
     await expect(administration[use]('ours')).rejects.toThrow(/damaged/);
   }
-  await expect(administration.addAppliance('tv', { connection: 'ours', scope: null, portal: null })).rejects.toThrow(
+  await expect(administration.addAppliance('tv', { connections: ['ours'], scope: null, portal: null })).rejects.toThrow(
     /damaged/,
   );
   const begun = await lanServiceOf(harness).beginDeviceFlow(harness.run.appliances.get('heater'), null);

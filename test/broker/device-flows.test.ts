@@ -50,16 +50,19 @@ describe('device flow', () => {
     expect(harness.portal.recordedRequests).toEqual([]);
   });
 
-  test("a device flow does not begin for another scope than the appliance's own", async () => {
+  test("a device flow does not begin for more than the appliance's own scope", async () => {
     const harness = await BrokerHarness.start();
     await harness.addAppliance('wallbox', 'Monitoring RemoteControl');
     await harness.addAppliance('meter', null);
     const { deviceFlows, appliances } = harness.run;
     const kind = async (name: string, scope: string | null) =>
-      deviceFlows.begin(appliances.get(name), scope).then((outcome) => outcome);
-    expect(await kind('wallbox', 'Monitoring')).toEqual({ kind: 'other_scope', scope: 'Monitoring RemoteControl' });
+      deviceFlows.begin(appliances.get(name), harness.connection(name), scope).then((outcome) => outcome);
+    expect(await kind('wallbox', 'Monitoring More')).toEqual({
+      kind: 'other_scope',
+      scope: 'Monitoring RemoteControl',
+    });
     expect(await kind('meter', 'Monitoring')).toEqual({ kind: 'other_scope', scope: null });
-    expect(await kind('wallbox', 'RemoteControl Monitoring')).toMatchObject({ kind: 'begun' });
+    expect(await kind('wallbox', 'RemoteControl')).toMatchObject({ kind: 'begun' });
     expect(await kind('wallbox', null)).toMatchObject({ kind: 'begun' });
     expect(await kind('meter', null)).toMatchObject({ kind: 'begun' });
   });
@@ -69,17 +72,30 @@ describe('device flow', () => {
     const { appliance: other } = await harness.addAppliance('meter');
     const { deviceFlows, store } = harness.run;
     for (let count = 0; count < 10; count++) {
-      expect(await deviceFlows.begin(appliance, null)).toMatchObject({ kind: 'begun' });
+      expect(await deviceFlows.begin(appliance, harness.connection(appliance.name), null)).toMatchObject({
+        kind: 'begun',
+      });
     }
     expect(await store.pairings()).toHaveLength(1);
-    expect(await deviceFlows.begin(appliance, null)).toEqual({ kind: 'unavailable', retryAfter: 60 });
-    expect(await deviceFlows.begin(other, null)).toMatchObject({ kind: 'begun' });
+    expect(await deviceFlows.begin(appliance, harness.connection(appliance.name), null)).toEqual({
+      kind: 'unavailable',
+      retryAfter: 60,
+    });
+    expect(await deviceFlows.begin(other, harness.connection(other.name), null)).toMatchObject({ kind: 'begun' });
     await harness.time.pass(57 * SECOND);
-    expect(await deviceFlows.begin(appliance, null)).toEqual({ kind: 'unavailable', retryAfter: 3 });
+    expect(await deviceFlows.begin(appliance, harness.connection(appliance.name), null)).toEqual({
+      kind: 'unavailable',
+      retryAfter: 3,
+    });
     await harness.time.pass(3 * SECOND - 0.3);
-    expect(await deviceFlows.begin(appliance, null)).toEqual({ kind: 'unavailable', retryAfter: 1 });
+    expect(await deviceFlows.begin(appliance, harness.connection(appliance.name), null)).toEqual({
+      kind: 'unavailable',
+      retryAfter: 1,
+    });
     await harness.time.pass(1);
-    expect(await deviceFlows.begin(appliance, null)).toMatchObject({ kind: 'begun' });
+    expect(await deviceFlows.begin(appliance, harness.connection(appliance.name), null)).toMatchObject({
+      kind: 'begun',
+    });
     expect(harness.portal.recordedRequests).toEqual([]);
   });
 
@@ -104,7 +120,9 @@ describe('device flow', () => {
   test('a device flow that cannot be saved does not begin, and the previous one stays valid', async () => {
     const { harness, appliance, id, flow } = await startFlow();
     harness.failingWrites.add('savePairing');
-    await expect(harness.run.deviceFlows.begin(appliance, null)).rejects.toMatchObject({ code: 'store_unwritable' });
+    await expect(
+      harness.run.deviceFlows.begin(appliance, harness.connection(appliance.name), null),
+    ).rejects.toMatchObject({ code: 'store_unwritable' });
     harness.failingWrites.clear();
     expect(pollFlow(harness, id, flow)).toBe('pending');
   });

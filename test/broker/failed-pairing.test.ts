@@ -38,7 +38,7 @@ test('a new pairing replaces the failed one in status, and a device flow that no
   await harness.beginPairing('wallbox');
   await harness.time.pass(MINUTE + SECOND);
   expect(failureOf(harness)).toEqual({ state: 'unpaired', reason: 'expired' });
-  await harness.run.deviceFlows.begin(appliance, null);
+  await harness.run.deviceFlows.begin(appliance, harness.connection(appliance.name), null);
   expect(failureOf(harness)).toEqual({ state: 'pairing', reason: undefined });
   await harness.time.pass(MINUTE + SECOND);
   expect(failureOf(harness)).toEqual({ state: 'unpaired', reason: 'expired' });

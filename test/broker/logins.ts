@@ -16,10 +16,11 @@ export const stateOf = (run: PairingRun): string => pairingResult(run.pairing.st
 
 /** An appliance begins a device flow. */
 export async function beginFlow(
-  { run: { deviceFlows, appliances } }: BrokerHarness,
+  { run: { deviceFlows, appliances, connections } }: BrokerHarness,
   name = 'wallbox',
 ): Promise<DeviceAuthorization> {
-  const outcome = await deviceFlows.begin(appliances.get(name), null);
+  const appliance = appliances.get(name);
+  const outcome = await deviceFlows.begin(appliance, connections.ofAppliance(appliance), null);
   if (outcome.kind !== 'begun') throw new Error(`not begun: ${outcome.kind}`);
   rememberSecrets([outcome.authorization.deviceCode.reveal()]);
   return outcome.authorization;

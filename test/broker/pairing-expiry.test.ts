@@ -41,7 +41,7 @@ async function beginAll(harness: BrokerHarness): Promise<PairingRun[]> {
   const { pairings, deviceFlows, appliances, pairingBatches: batches } = harness.run;
   const names = (kind: string) => Array.from({ length: PER_KIND }, (_, index) => `${kind}-${index}`);
   const begin = (kind: string) => Promise.all(names(kind).map((name) => pairings.begin(harness.connection(name))));
-  const beginFlow = (name: string) => deviceFlows.begin(appliances.get(name), null);
+  const beginFlow = (name: string) => deviceFlows.begin(appliances.get(name), harness.connection(name), null);
   harness.portal.clearFaults('config');
   const older = await begin('older');
   const waiting = await begin('waiting');

@@ -85,7 +85,7 @@ describe('device flows of two appliances of one connection', () => {
       await harness.addConnection('another');
       if (how === 'removed') await administrationOf(harness).removeAppliance('dashboard');
       else {
-        await administrationOf(harness).moveAppliance('dashboard', 'another');
+        await administrationOf(harness).moveAppliance('dashboard', ['another']);
         expect(poll(harness, 'dashboard', first)).toBe('cancelled');
       }
       await expect(logIn(harness, first)).rejects.toThrow('not opened: over');

@@ -255,7 +255,7 @@ export class VirtualHub implements Disposable {
     if (this.broker === null) throw new Error('the hub is off');
     const { appliances, connections, pairings } = this.broker;
     const { time, emulator } = this.#fleet;
-    const { appliance } = await appliances.add(name, { connection: null, scope: null, portal: name });
+    const { appliance } = await appliances.add(name, { connections: [], scope: null, portal: name });
     const run = await pairings.begin(connections.ofAppliance(appliance));
     // The portal may be a paced one, and another grant may just have been refreshed.
     await time.pass(PACED.interval);

@@ -151,7 +151,7 @@ describe('errors of the configuration file', () => {
       appliance({ name: '"x"' }),
       'appliances.wallbox.name',
       'unknown key',
-      'connection, scope, portal, client_id, secret_file, jwks_file',
+      'connection, connections, scope, portal, client_id, secret_file, jwks_file',
     ],
     [appliance({ scope: '"Überwachung"' }), 'appliances.wallbox.scope', 'the scope "Überwachung" has a character'],
     [appliance({ portal: '"away"' }), 'appliances.wallbox.portal', 'found "away"', 'a configured portal: home'],
@@ -443,7 +443,7 @@ describe('environment variables of the configuration', () => {
       'LATCHKEY_APPLIANCES_EV_NOPE',
       'x',
       'appliances.ev.nope',
-      'unknown key; allowed keys: connection, scope, portal, client_id, secret_file, jwks_file',
+      'unknown key; allowed keys: connection, connections, scope, portal, client_id, secret_file, jwks_file',
     ],
   ])('the error about an invalid variable names it: %s=%s', async ([variable, value, key, says]) => {
     const line = await errorMessage(portal(), { [variable]: value });
@@ -531,7 +531,7 @@ describe('a declared appliance', () => {
     const { appliances } = await load(`${portal()}[appliances.wallbox]\nsecret_file = "wallbox.secret"`);
     const credentials = { kind: 'secret', hash: sha256(WALLBOX_SECRET) };
     expect(appliances).toEqual([
-      { name: 'wallbox', clientId: 'wallbox', connection: null, scope: null, portal: null, credentials },
+      { name: 'wallbox', clientId: 'wallbox', connections: [], scope: null, portal: null, credentials },
     ]);
   });
 
@@ -542,7 +542,7 @@ describe('a declared appliance', () => {
     const toml = appliance({ scope: '" B  A "', client_id: '"Box.1"', secret_file: '"wallbox"' });
     const credentials = { kind: 'secret', hash: sha256(WALLBOX_SECRET) };
     expect((await load(toml, env)).appliances).toEqual([
-      { name: 'wallbox', clientId: 'Box.1', connection: null, scope: 'B A', portal: 'home', credentials },
+      { name: 'wallbox', clientId: 'Box.1', connections: [], scope: 'B A', portal: 'home', credentials },
     ]);
   });
 

@@ -75,8 +75,8 @@ describe('the connection of a declared appliance', () => {
     );
     expect(connections).toMatchObject([{ name: 'netatmo', scope: 'B A' }]);
     expect(appliances).toMatchObject([
-      { name: 'thermostat', connection: 'netatmo' },
-      { name: 'dashboard', connection: 'netatmo', scope: null, portal: null },
+      { name: 'thermostat', connections: ['netatmo'] },
+      { name: 'dashboard', connections: ['netatmo'], scope: null, portal: null },
     ]);
   });
 
@@ -88,10 +88,29 @@ describe('the connection of a declared appliance', () => {
     );
     expect(connections).toEqual([]);
     expect(appliances).toMatchObject([
-      { name: 'dashboard', connection: 'thermostat' },
-      { name: 'thermostat', connection: null, scope: 'A' },
-      { name: 'clock', connection: 'thermostat' },
+      { name: 'dashboard', connections: ['thermostat'] },
+      { name: 'thermostat', connections: [], scope: 'A' },
+      { name: 'clock', connections: ['thermostat'] },
     ]);
+  });
+});
+
+describe('an appliance with several connections', () => {
+  const both = connection('netatmo') + connection('tado', 'portal = "away"');
+
+  it('names them in a list, also in a variable, and each once', async () => {
+    const { appliances } = await load(both + appliance('hass', 'connections = ["netatmo", "tado", "netatmo"]'));
+    expect(appliances).toMatchObject([{ name: 'hass', connections: ['netatmo', 'tado'] }]);
+    const overridden = await load(both + appliance('hass'), { LATCHKEY_APPLIANCES_HASS_CONNECTIONS: 'tado, netatmo' });
+    expect(overridden.appliances).toMatchObject([{ name: 'hass', connections: ['tado', 'netatmo'] }]);
+  });
+
+  it.for<[toml: string, key: string, ...says: string[]]>([
+    ['connections = []', 'appliances.hass.connections', 'a list of names'],
+    ['connections = ["netatmo", "tdo"]', 'appliances.hass.connections', 'found "tdo"'],
+    ['connection = "tado"\nconnections = ["netatmo"]', 'appliances.hass.connections', 'remove the other key'],
+  ])('%s is an error', async ([toml, key, ...says]) => {
+    for (const text of [key, ...says]) await expect(load(both + appliance('hass', toml))).rejects.toThrow(text);
   });
 });
 

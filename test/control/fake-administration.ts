@@ -155,10 +155,10 @@ export class FakeAdministration implements Administration {
     return this.caStatus();
   }
 
-  async addAppliance(name: string, { connection, scope }: ConnectionChoice) {
+  async addAppliance(name: string, { connections: [connection = name], scope }: ConnectionChoice) {
     checkApplianceName(name);
     if (this.appliances.has(name)) throw new Failure('appliance_exists', `${name} exists already: choose another name`);
-    this.set({ name, scope, connection: connection ?? name });
+    this.set({ name, scope, connection });
     return this.#credentials(name);
   }
 
@@ -189,7 +189,7 @@ export class FakeAdministration implements Administration {
     return [...added, ...own].sort(byNameOrder);
   }
 
-  async moveAppliance(name: string, connection: string) {
+  async moveAppliance(name: string, [connection = '']: readonly string[]) {
     return this.set(withLoginOf({ ...this.#find(name), connection }, this.#findConnection(connection)));
   }
 
@@ -231,7 +231,7 @@ export class FakeAdministration implements Administration {
     if (code !== null && code !== waiting?.comparisonCode)
       throw new Failure('not_allowed', `the code of ${name} differs, so it was not approved`);
     this.appliances.set(name, approved);
-    return connection === null ? approved : this.moveAppliance(name, connection);
+    return connection === null ? approved : this.moveAppliance(name, [connection]);
   }
 
   async invite(request: InviteRequest): Promise<IssuedInvite> {

@@ -105,8 +105,8 @@ test('every operation of the control API returns what the command line prints', 
   expect(administration.imports).toMatchObject([{ name: 'family', scope: null, portal: null, replace: false }]);
   expect(administration.imports[0]?.refreshToken.reveal()).toBe(IMPORTED);
   expect((await sendRequest('GET', '/v1/connections/family/token')).content).not.toHaveProperty('scope');
-  const move = { body: '{"connection":"family"}', headers: json };
-  expect(await sendRequest('PUT', '/v1/appliances/heatpump/connection', move)).toMatchObject({
+  const move = { body: '{"connections":["family"]}', headers: json };
+  expect(await sendRequest('PUT', '/v1/appliances/heatpump/connections', move)).toMatchObject({
     status: 200,
     content: { name: 'heatpump', connection: 'family' },
   });

@@ -242,7 +242,7 @@ describe('the authorization server metadata (RFC 8414)', () => {
     const path = '/.well-known/oauth-authorization-server';
     const metadata = parseJsonBody(await client.https(path));
     for (const [name, value] of Object.entries(metadata)) {
-      if (!name.endsWith('_endpoint')) continue;
+      if (!name.endsWith('_endpoint') || name === 'authorization_endpoint') continue;
       const response = await client.https(new URL(String(value)).pathname, { method: 'GET' });
       expect(response, name).toMatchObject({ status: 405, headers: { allow: 'POST' } });
     }
@@ -260,6 +260,7 @@ describe('the authorization server metadata (RFC 8414)', () => {
       const response = await client.https('/.well-known/oauth-authorization-server', { headers: { host } });
       expect(parseJsonBody(response), host).toEqual({
         issuer: `https://${host}`,
+        authorization_endpoint: `https://${host}/oauth/authorize`,
         token_endpoint: `https://${host}/oauth/token`,
         device_authorization_endpoint: `https://${host}/oauth/device_authorization`,
         registration_endpoint: `https://${host}/oauth/register`,

@@ -58,7 +58,7 @@ test('a device code request waits once, and does not wait again for a token with
   const tokenRequests: TokenRequest[] = [];
   await using app = endpoint(
     {
-      pollDeviceFlow: async () => ({ kind: 'paired' }),
+      pollDeviceFlow: async () => ({ kind: 'paired', connection: 'oven' }),
       async issueToken(_appliance, tokenRequest) {
         tokenRequests.push(tokenRequest);
         return { kind: 'token', accessToken: new Secret('a-token'), expiresIn: 30, scope: null };
@@ -70,7 +70,7 @@ test('a device code request waits once, and does not wait again for a token with
   const response = await ask(app, { grant_type: DEVICE_CODE_GRANT_TYPE, device_code: 'a-code', min_ttl: '60' });
   expect(response.json()).toMatchObject({ expires_in: 30, refresh_token: 'a-session' });
   expect(tokenRequests).toEqual([
-    { scope: null, minTtl: 60_000, timeout: 9500 },
-    { scope: null, minTtl: 0, timeout: 0 },
+    { connection: 'oven', scope: null, minTtl: 60_000, timeout: 9500 },
+    { connection: 'oven', scope: null, minTtl: 0, timeout: 0 },
   ]);
 });

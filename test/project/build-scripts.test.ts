@@ -41,7 +41,7 @@ test.each([
 
 test('the example configuration of the packages contains every key', () => {
   const example = readFileSync(join(root, 'scripts/deb.d/latchkey.example.toml'), 'utf8');
-  const sections = ['hub', 'lan', 'portals', 'pairing', 'connections', 'appliances', 'notify', 'metrics'];
+  const sections = ['hub', 'lan', 'portals', 'pairing', 'connections', 'appliances', 'notify', 'metrics', 'local'];
   const keys = [
     ...sections.flatMap((section) => Object.keys(sectionEntries(section))),
     ...Object.keys(sectionEntries('portals', 'oauth2')),

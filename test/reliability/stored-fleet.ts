@@ -52,7 +52,7 @@ export async function storeFleet(
 
   const issuer = { name: PORTAL, origin: new URL(emulator.frontendUrl).origin, clientId: emulator.clientId };
   async function member(name: string): Promise<FleetMember> {
-    const { appliance, secret } = await appliances.add(name, { connection: null, scope: null, portal: null });
+    const { appliance, secret } = await appliances.add(name, { connections: [], scope: null, portal: null });
     const outcome = await granted(emulator, portal);
     const now = clock.now();
     const obtained = { ...now, uptime: now.uptime - age, wall: now.wall - age };

@@ -132,7 +132,7 @@ test('an appliance that is removed while its request waits for a refresh gets no
   // The other one would refresh the rejected token, too.
   await second.kill();
   const connection = first.connectionById(id).name;
-  const options = { connection, scope: null, portal: null };
+  const options = { connections: [connection], scope: null, portal: null };
   const { appliance } = await first.broker.appliances.add('heater', options);
   const token = first.broker.grants.get(id)?.grant.accessToken.reveal() ?? '';
   const answer = site.site.holdAnswer();

@@ -11,7 +11,7 @@ import { useSiteServer } from './site-harness.ts';
 
 useSiteServer();
 
-const OWN_CONNECTION = { connection: null, scope: null, portal: null };
+const OWN_CONNECTION = { connections: [], scope: null, portal: null };
 
 test('an error in one part keeps no other part from its news, and everything is read again after a moment', async () => {
   await using site = await startSite();

@@ -85,7 +85,8 @@ describe('a login on another hub of the site', () => {
     await using hubs = await startTwoHubs();
     const { site, first, second } = hubs;
     const appliance = first.broker.appliances.get('wallbox');
-    const begun = await first.broker.deviceFlows.begin(appliance, null);
+    const connection = first.broker.connections.ofAppliance(appliance);
+    const begun = await first.broker.deviceFlows.begin(appliance, connection, null);
     if (begun.kind !== 'begun') throw new Error(begun.kind);
     const { userCode, deviceCode } = begun.authorization;
     rememberSecrets([deviceCode.reveal()]);
@@ -95,7 +96,7 @@ describe('a login on another hub of the site', () => {
     const run = second.broker.pairings.find(({ pairing }) => pairing.device?.userCode === userCode);
     await logIn(site, run);
     await waitFor(() => expect([first, second].map(poll)).toEqual(['paired', 'paired']));
-    const again = await first.broker.deviceFlows.begin(appliance, null);
+    const again = await first.broker.deviceFlows.begin(appliance, connection, null);
     if (again.kind !== 'begun') throw new Error(again.kind);
     rememberSecrets([again.authorization.deviceCode.reveal()]);
     const approve = () => second.broker.deviceFlows.approve(again.authorization.userCode, 'Monitoring');

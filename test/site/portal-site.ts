@@ -165,7 +165,7 @@ export class PortalHub implements AsyncDisposable {
   /** Adds an appliance with a connection of its own. @returns the connection */
   async addAppliance(name: string): Promise<Connection> {
     const { appliance, secret } = await this.broker.appliances.add(name, {
-      connection: null,
+      connections: [],
       scope: 'Monitoring',
       portal: null,
     });

@@ -13,7 +13,7 @@ import { addressOf, siteServer, useSiteServer } from './site-harness.ts';
 
 useSiteServer();
 
-const OWN_CONNECTION = { connection: null, scope: 'Monitoring', portal: null };
+const OWN_CONNECTION = { connections: [], scope: 'Monitoring', portal: null };
 const SECRET = { kind: 'secret', hash: 'the-hash' } as const;
 
 /** Changes the database of a site without the store key. */
@@ -55,7 +55,7 @@ test('connections whose names were swapped in the database of a site give no app
   const declarations: Declarations = {
     connections: ['ours', 'theirs'].map((name) => ({ name, scope: null, portal: null })),
     appliances: [
-      { name: 'heater', clientId: 'heater', connection: 'ours', scope: null, portal: null, credentials: SECRET },
+      { name: 'heater', clientId: 'heater', connections: ['ours'], scope: null, portal: null, credentials: SECRET },
     ],
     file: '/etc/l.toml',
   };
@@ -139,7 +139,7 @@ test('changes of one appliance at two hubs at once are both made', async () => {
   await expectSoon(() => [namesAt(b), b.broker.connections.find('shared')?.name], [['wallbox'], 'shared']);
   const [{ clientId, clientSecret }] = await Promise.all([
     a.administration.rotateSecret('wallbox', false),
-    b.administration.moveAppliance('wallbox', 'shared'),
+    b.administration.moveAppliance('wallbox', ['shared']),
   ]);
   for (const hub of [a, b]) {
     const found = () => hub.service.findClient(clientId);
@@ -168,7 +168,7 @@ test('a change that waits for news of another hub starts from what they bring', 
   await expectSoon(() => namesAt(c), ['wallbox']);
   const rotated = await a.administration.rotateSecret('wallbox', false);
   await reading.promise;
-  const moved = c.administration.moveAppliance('wallbox', 'shared');
+  const moved = c.administration.moveAppliance('wallbox', ['shared']);
   goOn.resolve();
   await moved;
   const shared = a.broker.connections.find('shared')?.id;
@@ -204,7 +204,7 @@ test('a connection that was removed at one hub is removed at the other with its 
   await using site = await startSite();
   const { a, b } = site;
   await a.administration.addConnection('shared', 'Monitoring', null);
-  await a.administration.addAppliance('wallbox', { connection: 'shared', scope: null, portal: null });
+  await a.administration.addAppliance('wallbox', { connections: ['shared'], scope: null, portal: null });
   await expectSoon(() => namesAt(b), ['wallbox']);
   const { id } = a.broker.connections.get('shared');
   const appliance = a.broker.appliances.get('wallbox');

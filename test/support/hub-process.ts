@@ -343,7 +343,7 @@ export class HubProcess implements AsyncDisposable {
     connection: string | null = null,
   ): Promise<CredentialsResponse> {
     const credentials = await this.ask((control) =>
-      control.request('addAppliance', { name, scope, portal, connection }),
+      control.request('addAppliance', { name, scope, portal, connections: connection === null ? [] : [connection] }),
     );
     rememberSecrets([credentials.client_secret]);
     return credentials;

@@ -67,7 +67,12 @@ function token(facts: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
   };
   const asking = (appliances: fc.Arbitrary<FuzzCredentials>, grant: fc.Arbitrary<Readonly<Record<string, string>>>) => {
     const type = odd(5, member('grant_type', fc.constantFrom('password', 'authorization_code', '')), noMembers);
-    return toForm('/oauth/token', good, proof(appliances), mergedMembers(grant, scope(20, good), type));
+    return toForm(
+      '/oauth/token',
+      good,
+      proof(appliances),
+      mergedMembers(grant, scope(20, good), resource(10, good), type),
+    );
   };
   const others = fc.oneof(
     { arbitrary: fc.constantFrom(own, own, doubter), weight: 3 },
@@ -78,6 +83,20 @@ function token(facts: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
     asking(fc.constant(session.client), grants(fc.constant(session.refreshToken), fc.constant(session.deviceCode))),
     asking(others, grants(known.one('refreshTokens'), known.one('deviceCodes'))),
   );
+}
+
+const RESOURCES = [
+  'https://hub/connections/',
+  'https://hub/connections/%zz',
+  'x',
+  '/connections/a',
+  'https://[::/',
+  'a\nb',
+];
+
+function resource(percent: number, good: boolean) {
+  const any = good ? fc.constant('https://api.portal.example/') : fc.constantFrom(...RESOURCES);
+  return sometimes(percent, member('resource', any), noMembers);
 }
 
 function scope(percent: number, good: boolean) {
@@ -99,7 +118,12 @@ function device(facts: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
     { arbitrary: fc.constantFrom(facts.doubter, facts.session.client), weight: 2 },
     { arbitrary: registered(facts), weight: 8 },
   );
-  return toForm('/oauth/device_authorization', good, proof(appliances), scope(30, good));
+  return toForm(
+    '/oauth/device_authorization',
+    good,
+    proof(appliances),
+    mergedMembers(scope(30, good), resource(10, good)),
+  );
 }
 
 /** Revocations by `doubter`, of any token. */

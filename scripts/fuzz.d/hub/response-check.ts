@@ -18,6 +18,7 @@ const ERRORS = new Set([
   'invalid_grant',
   'invalid_request',
   'invalid_scope',
+  'invalid_target',
   'invalid_token',
   'slow_down',
   'temporarily_unavailable',

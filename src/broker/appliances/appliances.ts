@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Appliance, ConnectionChoice } from '../../core/appliances/appliance.ts';
+import { type Appliance, type ConnectionChoice, connectionIds } from '../../core/appliances/appliance.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
@@ -14,6 +14,7 @@ import {
   assertConnectionFits,
   connectionRemoval,
   ownConnectionExistsFailure,
+  withConnections,
 } from '../connections/connection-changes.ts';
 import type { Connections } from '../connections/connections.ts';
 import { applianceExistsFailure, assertNotDamaged, assertNotDeclared } from './appliance-failures.ts';
@@ -121,8 +122,8 @@ export class Appliances {
     const id = this.#random.uuid();
     const added = await this.#connections.shared.retryOnce(async () => {
       await this.releaseName(name);
-      const connection = this.chooseConnection(id, named, choice);
-      const appliance: Appliance = {
+      const [connection, ...more] = this.chooseConnections(id, named, choice);
+      const first: Appliance = {
         id,
         clientId: id,
         ...named,
@@ -132,6 +133,10 @@ export class Appliances {
         waiting: null,
         softwareId: null,
       };
+      const appliance = withConnections(
+        first,
+        [connection, ...more].map((each) => each.id),
+      );
       return (await this.insert(appliance, connection)) ? appliance : null;
     });
     if (added === null) throw applianceExistsFailure(name, this.find(name));
@@ -139,23 +144,30 @@ export class Appliances {
   }
 
   /**
-   * The connection for a new appliance: the chosen one, or one of its own that is not stored yet.
+   * The connections for a new appliance: the chosen ones, or one of its own that is not stored yet.
    * @param id of the appliance
    * @throws Failure `connection_unknown`, `connection_mismatch`, `connection_exists`, `scope_invalid`, `portal_unknown`
    */
-  chooseConnection(id: string, { name, title }: Named, { connection, scope, portal }: ConnectionChoice): Connection {
+  chooseConnections(
+    id: string,
+    { name, title }: Named,
+    { connections: chosen, scope, portal }: ConnectionChoice,
+  ): [Connection, ...Connection[]] {
     const [wantedScope, wantedPortal] = [
       checkScope(scope),
       portal === null ? null : this.#connections.resolvePortal(portal),
     ];
-    if (connection !== null) {
-      const chosen = this.#connections.get(connection);
-      assertConnectionFits(title, { scope: wantedScope, portal: wantedPortal }, chosen);
-      return chosen;
+    const [first, ...more] = distinct(chosen.map((connection) => this.#connections.get(connection)));
+    if (first !== undefined) {
+      for (const each of [first, ...more])
+        assertConnectionFits(title, { scope: wantedScope, portal: wantedPortal }, each);
+      return [first, ...more];
     }
     const holder = this.#connections.find(name);
     if (holder !== undefined && this.find(name) === undefined) throw ownConnectionExistsFailure(name);
-    return { id, name, title, scope: wantedScope, portal: this.#connections.resolvePortal(portal), origin: 'implicit' };
+    return [
+      { id, name, title, scope: wantedScope, portal: this.#connections.resolvePortal(portal), origin: 'implicit' },
+    ];
   }
 
   /**
@@ -246,7 +258,7 @@ export class Appliances {
         // It could not ask for a portal, so it may get one at any.
         const { scope } = this.#connections.ofAppliance(current);
         assertConnectionFits(current.title, { scope, portal: null }, connection);
-        return applianceMove(approved, this.#ownConnection(current), connection, false);
+        return applianceMove(approved, this.#ownConnection(current), [connection], false);
       }
       const reason =
         current.credentials.kind === 'none'
@@ -257,25 +269,29 @@ export class Appliances {
   }
 
   /**
-   * Lets an appliance use another connection, at the same portal and with the scope that it had.
+   * Lets an appliance use other connections. If it had one and gets one, that must be at the same portal and have the
+   * same scope.
+   * @param chosen at least one
    * @param keepsFormer whether a connection of its own stays, because it has a grant; otherwise it is removed. Called after
    * the changes that were requested before
    * @throws Failure `appliance_declared`, `appliance_unknown`, `connection_mismatch`, `not_allowed` if its row was
    * damaged, or as {@link Store}
    */
-  move({ id }: Appliance, connection: Connection, keepsFormer: () => Promise<boolean>): Promise<Appliance> {
+  move({ id }: Appliance, chosen: readonly Connection[], keepsFormer: () => Promise<boolean>): Promise<Appliance> {
     return this.#change(id, async (current) => {
       assertNotDeclared(current, 'name its connection there');
       assertNotDamaged(current);
-      assertConnectionFits(current.title, this.#connections.ofAppliance(current), connection);
-      return applianceMove(current, this.#ownConnection(current), connection, await keepsFormer());
+      const former = this.#connections.allOfAppliance(current);
+      const wanted = former.length + chosen.length > 2 ? ANY_LOGIN : this.#connections.ofAppliance(current);
+      for (const connection of chosen) assertConnectionFits(current.title, wanted, connection);
+      return applianceMove(current, this.#ownConnection(current), distinct(chosen), await keepsFormer());
     });
   }
 
-  /** The connection that nothing but this appliance uses, and that was made for it; null if it uses a shared one. */
-  #ownConnection({ connection: id }: Appliance): Connection | null {
-    const connection = this.#connections.byId(id);
-    return connection?.origin === 'implicit' && this.usersOf(id).length === 1 ? connection : null;
+  /** The connection that nothing but this appliance uses, and that was made for it; null if it uses only shared ones. */
+  #ownConnection(appliance: Appliance): Connection | null {
+    const isOwn = ({ id, origin }: Connection) => origin === 'implicit' && this.usersOf(id).length === 1;
+    return this.#connections.allOfAppliance(appliance).find(isOwn) ?? null;
   }
 
   /**
@@ -393,8 +409,10 @@ export class Appliances {
   #addToIndex(appliance: Appliance): void {
     this.#byId.set(appliance.id, appliance);
     this.#byClientId.set(appliance.clientId, appliance);
-    const users = this.#byConnection.get(appliance.connection) ?? new Set();
-    this.#byConnection.set(appliance.connection, users.add(appliance.id));
+    for (const connection of connectionIds(appliance)) {
+      const users = this.#byConnection.get(connection) ?? new Set();
+      this.#byConnection.set(connection, users.add(appliance.id));
+    }
   }
 
   #removeFromIndex(id: string): void {
@@ -402,10 +420,19 @@ export class Appliances {
     if (existing === undefined) return;
     this.#byId.delete(id);
     this.#byClientId.delete(existing.clientId);
-    const users = this.#byConnection.get(existing.connection);
-    users?.delete(id);
-    if (users?.size === 0) this.#byConnection.delete(existing.connection);
+    for (const connection of connectionIds(existing)) {
+      const users = this.#byConnection.get(connection);
+      users?.delete(id);
+      if (users?.size === 0) this.#byConnection.delete(connection);
+    }
   }
+}
+
+/** No portal and no scope that a connection must have. */
+const ANY_LOGIN = { portal: null, scope: null };
+
+function distinct<Item>(items: readonly Item[]): Item[] {
+  return [...new Set(items)];
 }
 
 function removedMeanwhileFailure(): Failure {

@@ -162,7 +162,7 @@ export class Registrations {
     if (fullForMs > 0) return { kind: 'full', retryAfter: Math.min(MAX_RETRY_AFTER, Math.ceil(fullForMs / 1000)) };
     const registration = await this.#insertAppliance(metadata, {
       named: this.#chosenName(metadata),
-      choice: { connection: null, scope: metadata.scope, portal: null },
+      choice: { connections: [], scope: metadata.scope, portal: null },
       waitsFrom: address,
     });
     if (registration.kind === 'registered') this.#registeredCount += 1;
@@ -240,8 +240,8 @@ export class Registrations {
     }
     const choice =
       connection === null
-        ? { connection, scope: invite.scope ?? metadata.scope, portal: invite.portal }
-        : { connection, scope: null, portal: null };
+        ? { connections: [], scope: invite.scope ?? metadata.scope, portal: invite.portal }
+        : { connections: [connection], scope: null, portal: null };
     const options = { named, choice, waitsFrom: null, invite: invite.hash };
     const registration = await this.#insertAppliance(metadata, options);
     if (registration.kind === 'registered') {
@@ -281,7 +281,7 @@ export class Registrations {
     const { credentials, secret } = this.#createCredentials(metadata);
     const { softwareId } = metadata;
     const id = environment.random.uuid();
-    const connection = appliances.chooseConnection(id, named, choice);
+    const [connection] = appliances.chooseConnections(id, named, choice);
     const appliance: Appliance = {
       id,
       clientId: id,

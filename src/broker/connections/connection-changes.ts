@@ -1,4 +1,4 @@
-import type { Appliance } from '../../core/appliances/appliance.ts';
+import { type Appliance, connectionIds } from '../../core/appliances/appliance.ts';
 import { type Connection, damagedConnectionFailure } from '../../core/connections/connection.ts';
 import { sameScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
@@ -39,27 +39,36 @@ export function ownConnectionExistsFailure(name: string): Failure {
   );
 }
 
+/** An appliance that uses these connections and no others. @param ids at least one */
+export function withConnections(
+  { more: _, ...appliance }: Appliance,
+  [connection = appliance.connection, ...more]: readonly string[],
+): Appliance {
+  return { ...appliance, connection, ...(more.length > 0 && { more }) };
+}
+
 /**
- * The change that lets an appliance use another connection.
+ * The change that lets an appliance use other connections.
  * @param own the connection that only this appliance uses, and that was made for it; null if it shares one
+ * @param chosen at least one
  * @param keepsOwn whether `own` stays, without an appliance; otherwise it is removed
  */
 export function applianceMove(
   appliance: Appliance,
   own: Connection | null,
-  { id }: Connection,
+  chosen: readonly Connection[],
   keepsOwn: boolean,
 ): RegistryChange {
-  if (appliance.connection === id) return { updatedAppliances: [appliance] };
-  const updatedAppliances = [{ ...appliance, connection: id }];
-  if (own === null) return { updatedAppliances };
+  const ids = chosen.map(({ id }) => id);
+  const updatedAppliances = [withConnections(appliance, ids)];
+  if (own === null || ids.includes(own.id)) return { updatedAppliances };
   return keepsOwn
     ? { updatedAppliances, updatedConnections: [{ ...own, origin: 'added' }] }
     : { updatedAppliances, removedConnections: [own.id] };
 }
 
 /**
- * The change that removes a connection. Each appliance that uses it gets a connection of its own. If one has the name of
+ * The change that removes a connection. Each appliance that uses no other gets a connection of its own. If one has the name of
  * the connection, the connection stays as its own one.
  * @param users the appliances that use it
  * @throws Failure `connection_declared`, or `connection_exists` if another connection has the name of one of the appliances
@@ -67,7 +76,7 @@ export function applianceMove(
 export function connectionRemoval(
   connection: Connection,
   users: readonly Appliance[],
-  connections: Pick<Connections, 'find'>,
+  connections: Pick<Connections, 'find' | 'byId'>,
   random: Pick<Random, 'uuid'>,
 ): RegistryChange & Required<Pick<RegistryChange, 'removedConnections'>> {
   const { id, name, title, scope, portal, origin } = connection;
@@ -79,7 +88,10 @@ export function connectionRemoval(
   }
   const isKept = users.some((user) => user.name === name);
   const moved = users.filter((user) => user.name !== name);
-  const added = moved.map((user): Connection => {
+  const remaining = (user: Appliance) =>
+    connectionIds(user).filter((other) => other !== id && connections.byId(other) !== undefined);
+  const orphans = moved.filter((user) => remaining(user).length === 0);
+  const added = orphans.map((user): Connection => {
     if (connections.find(user.name) === undefined)
       return { id: random.uuid(), name: user.name, title: user.title, scope, portal, origin: 'implicit' };
     throw new Failure(
@@ -90,7 +102,10 @@ export function connectionRemoval(
   return {
     addedConnections: added,
     updatedConnections: isKept ? [{ id, name, title, scope, portal, origin: 'implicit' }] : [],
-    updatedAppliances: moved.map((user, index) => ({ ...user, connection: added[index]?.id ?? id })),
+    updatedAppliances: moved.map((user) => {
+      const own = added[orphans.indexOf(user)];
+      return withConnections(user, own === undefined ? remaining(user) : [own.id]);
+    }),
     removedConnections: isKept ? [] : [id],
   };
 }

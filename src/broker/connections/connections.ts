@@ -1,4 +1,4 @@
-import type { Appliance } from '../../core/appliances/appliance.ts';
+import { type Appliance, connectionIds } from '../../core/appliances/appliance.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
@@ -104,11 +104,16 @@ export class Connections {
     );
   }
 
-  /** The connection that an appliance uses. */
-  ofAppliance({ connection, name }: Pick<Appliance, 'connection' | 'name'>): Connection {
-    const found = this.#byId.get(connection);
+  /** The connection that an appliance uses, or the first one. */
+  ofAppliance(appliance: Pick<Appliance, 'connection' | 'more' | 'name'>): Connection {
+    const [found] = this.allOfAppliance(appliance);
     if (found !== undefined) return found;
-    throw new Failure('connection_unknown', `the connection of ${name} was removed: try again`);
+    throw new Failure('connection_unknown', `the connection of ${appliance.name} was removed: try again`);
+  }
+
+  /** The connections that an appliance uses: one, or several. */
+  allOfAppliance(appliance: Pick<Appliance, 'connection' | 'more'>): readonly Connection[] {
+    return connectionIds(appliance).flatMap((id) => this.#byId.get(id) ?? []);
   }
 
   /**

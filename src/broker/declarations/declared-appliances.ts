@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Appliance, DeclaredAppliance } from '../../core/appliances/appliance.ts';
 import { Failure } from '../../core/failure.ts';
 import { hasUnreadableCredentials } from '../appliances/appliance-failures.ts';
+import { withConnections } from '../connections/connection-changes.ts';
 import { declareConnection, type ReconcileContext, writeIfPossible } from './declared-connections.ts';
 
 /**
@@ -38,7 +39,9 @@ export async function reconcileAppliances(
   }
   const movedIds: string[] = [];
   // An appliance may use the own connection of another one, in any order in the file.
-  const byConnection = declarations.toSorted((a, b) => Number(a.connection !== null) - Number(b.connection !== null));
+  const byConnection = declarations.toSorted(
+    (a, b) => Math.sign(a.connections.length) - Math.sign(b.connections.length),
+  );
   for (const declaration of byConnection) movedIds.push(...(await applyDeclaration(declaration, context)));
   return movedIds;
 }
@@ -46,19 +49,18 @@ export async function reconcileAppliances(
 /** @returns the id of its own connection, if that moved to another portal */
 async function applyDeclaration(declaration: DeclaredAppliance, context: ReconcileContext): Promise<string[]> {
   const { appliances, connections, random, log } = context;
-  const { name, clientId, credentials } = declaration;
+  const { name, clientId, credentials, connections: names } = declaration;
   const existing = appliances.find(name);
   // Its row, or that of the connection, may have been swapped with another one's.
   if (existing !== undefined && hasUnreadableCredentials(existing)) return [];
-  if (connections.find(declaration.connection ?? name)?.damaged) return [];
+  if ((names.length === 0 ? [name] : names).some((used) => connections.find(used)?.damaged)) return [];
   const id = existing?.id ?? random.uuid();
-  const own = declaration.connection === null ? await declareOwnConnection(declaration, id, existing, context) : null;
-  const connection = own?.id ?? connections.get(declaration.connection ?? name).id;
-  const declared = { id, name, clientId, connection, credentials, origin: 'declared', waiting: null } as const;
-  await upsert(
-    existing === undefined ? { ...declared, title: name, softwareId: null } : { ...existing, ...declared },
-    context,
-  );
+  const own = names.length === 0 ? await declareOwnConnection(declaration, id, existing, context) : null;
+  const ids = own === null ? names.map((used) => connections.get(used).id) : [own.id];
+  const declared = { id, name, clientId, connection: id, credentials, origin: 'declared', waiting: null } as const;
+  const appliance =
+    existing === undefined ? { ...declared, title: name, softwareId: null } : { ...existing, ...declared };
+  await upsert(withConnections(appliance, ids), context);
   if (existing?.origin !== 'declared') {
     log.info('appliance_declared', { appliance: name, client_id: clientId, existed: existing !== undefined });
   }

@@ -87,7 +87,7 @@ export async function releaseUndeclaredConnections(
   const { connections, appliances, own, log } = context;
   const names = new Set([
     ...tables.map(({ name }) => name),
-    ...declared.flatMap(({ name, connection }) => (connection === null ? [name] : [])),
+    ...declared.flatMap((one) => (one.connections.length === 0 ? [one.name] : [])),
   ]);
   for (const connection of connections.list()) {
     const { id, name, origin } = connection;
@@ -184,7 +184,7 @@ export async function writeIfPossible(
 /** What a configuration declares. */
 interface DeclaredNames {
   readonly connections: readonly Pick<DeclaredConnection, 'name'>[];
-  readonly appliances: readonly Pick<DeclaredAppliance, 'name' | 'connection'>[];
+  readonly appliances: readonly Pick<DeclaredAppliance, 'name' | 'connections'>[];
 }
 
 /** An appliance or a connection that a configuration declares. */
@@ -223,7 +223,7 @@ export class OwnDeclarations {
     const before = this.#before;
     if (before === null) return;
     // An appliance that is declared without a connection declares one of its name.
-    const own = appliances.filter(({ connection }) => connection === null);
+    const own = appliances.filter((appliance) => appliance.connections.length === 0);
     const keys = [
       ...[...connections, ...own].map(({ name }): DeclarationKey => `connections/${name}`),
       ...appliances.map(({ name }): DeclarationKey => `appliances/${name}`),

@@ -1,5 +1,5 @@
 import type { Instant } from '../../core/clock.ts';
-import { sameScope } from '../../core/connections/scope.ts';
+import { isWithinScope } from '../../core/connections/scope.ts';
 import { needsRefreshBeforeIssue } from '../../core/grants/schedule.ts';
 import {
   MAX_RESPONSE_TIME,
@@ -16,6 +16,9 @@ import type { Grants } from './grants.ts';
 const UNKNOWN_AGE_DELAY = 10_000;
 /** An appliance is told to wait at most this long, in s: a person may end the hub's own wait. */
 const MAX_RETRY_AFTER = 3600;
+
+/** The result for one connection. */
+type IssueResult = Exclude<TokenResult, { readonly kind: 'other_connection' }>;
 
 /** Issues tokens to appliances: from memory, or after the one refresh that is under way. */
 export class TokenIssuer {
@@ -34,8 +37,8 @@ export class TokenIssuer {
   async issue(
     connection: string,
     scope: string | null,
-    { minTtl = 0, timeout = MAX_RESPONSE_TIME }: Partial<Omit<TokenRequest, 'scope'>> = {},
-  ): Promise<TokenResult> {
+    { minTtl = 0, timeout = MAX_RESPONSE_TIME }: Partial<Pick<TokenRequest, 'minTtl' | 'timeout'>> = {},
+  ): Promise<IssueResult> {
     const managed = this.#grants.get(connection);
     if (managed === undefined || !hasScope(managed, scope)) return this.#result(managed, scope);
     const { clock, timers } = this.#environment;
@@ -78,7 +81,7 @@ export class TokenIssuer {
     managed: GrantRunner | undefined,
     requestedScope: string | null,
     now = this.#environment.clock.now(),
-  ): TokenResult {
+  ): IssueResult {
     if (managed === undefined) return { kind: 'not_paired' };
     const { accessToken, scope, idToken, accessTokenRejectedAt } = managed.grant;
     if (!hasScope(managed, requestedScope)) return { kind: 'other_scope', scope };
@@ -106,7 +109,7 @@ export class TokenIssuer {
 }
 
 function hasScope({ grant }: GrantRunner, scope: string | null): boolean {
-  return scope === null || sameScope(scope, grant.scope);
+  return isWithinScope(scope, grant.scope);
 }
 
 /** Whether the appliance gets an ID token (OpenID Connect Core 1.0, 3.1.2.1). */

@@ -1,6 +1,6 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { Connection } from '../../core/connections/connection.ts';
-import { sameScope } from '../../core/connections/scope.ts';
+import { isWithinScope } from '../../core/connections/scope.ts';
 import type { DeviceAuthorizationResult, DevicePollResult, LoginLinkResult } from '../../core/lan-service.ts';
 import { USER_CODE_FORMAT } from '../../core/letter-code.ts';
 import {
@@ -43,7 +43,6 @@ interface PollState {
 /** Pairings that appliances start themselves (RFC 8628). */
 export class DeviceFlows {
   readonly #pairings: Pairings;
-  readonly #connectionOf: (appliance: Appliance) => Connection;
   readonly #environment: Environment;
   readonly #startBuckets = new TokenBuckets();
   readonly #pollStates = new WeakMap<DeviceFlow, PollState>();
@@ -52,9 +51,8 @@ export class DeviceFlows {
   /** User codes of pairings that are being written. */
   readonly #pendingUserCodes = new Set<string>();
 
-  constructor(pairings: Pairings, connectionOf: (appliance: Appliance) => Connection, environment: Environment) {
+  constructor(pairings: Pairings, environment: Environment) {
     this.#pairings = pairings;
-    this.#connectionOf = connectionOf;
     this.#environment = environment;
     this.#unopened = new LogDeduplicator(environment.clock);
   }
@@ -64,10 +62,9 @@ export class DeviceFlows {
    * @param scope the scope that the appliance requests; null if it names none
    * @throws Failure as {@link Store}
    */
-  async begin(appliance: Appliance, scope: string | null): Promise<DeviceAuthorizationResult> {
+  async begin(appliance: Appliance, connection: Connection, scope: string | null): Promise<DeviceAuthorizationResult> {
     const { random, log } = this.#environment;
-    const connection = this.#connectionOf(appliance);
-    if (scope !== null && !sameScope(scope, connection.scope)) return { kind: 'other_scope', scope: connection.scope };
+    if (!isWithinScope(scope, connection.scope)) return { kind: 'other_scope', scope: connection.scope };
     // Until a person has removed the connection, a login would give nothing.
     if (connection.damaged) return { kind: 'unavailable', retryAfter: DAMAGED_RETRY_SECONDS };
     const wait = this.#takeStartPermit(appliance.id);
@@ -92,7 +89,11 @@ export class DeviceFlows {
     }
   }
 
-  /** The state of a device flow; each call counts as one poll. @param appliance its id */
+  /**
+   * The state of a device flow; each call counts as one poll.
+   * @param appliance its id
+   * @returns `connection`: its id
+   */
   poll(appliance: string, deviceCode: string): DevicePollResult {
     const hash = sha256(deviceCode);
     const run = this.#pairings.find(
@@ -110,7 +111,7 @@ export class DeviceFlows {
     }
     if (step.kind === 'ended') {
       this.#unopened.recordResolution(appliance);
-      return { kind: 'paired' };
+      return { kind: 'paired', connection: run.pairing.connection };
     }
     return this.#recordPoll(device) ? { kind: 'slow_down' } : { kind: 'pending' };
   }

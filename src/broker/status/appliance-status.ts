@@ -2,7 +2,8 @@ import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
 import { unusualUsage } from '../../core/appliances/usage.ts';
 import { confirmedTimeAt, elapsed, rfc3339 } from '../../core/clock.ts';
-import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
+import type { ConnectionState, ConnectionStatus } from '../../core/connections/connection-status.ts';
+import { Failure } from '../../core/failure.ts';
 import { comparisonCode } from '../../system/comparison-code.ts';
 import type { RefusedRequests } from '../appliances/refused-requests.ts';
 import type { Grants } from '../grants/grants.ts';
@@ -20,10 +21,23 @@ interface StatusSources {
   readonly refusedRequests: Pick<RefusedRequests, 'of'>;
 }
 
-/** The status of an appliance, as `latchkey status` reports it. @param connection the status of its connection */
+/** The most urgent first. */
+const BY_URGENCY: readonly ConnectionState[] = ['needs_pairing', 'unpaired', 'pairing', 'retrying', 'active'];
+
+/**
+ * The status of an appliance, as `latchkey status` reports it.
+ * @param statuses of its connections
+ * @throws Failure `connection_unknown` if they were removed
+ */
 export function applianceStatus(
   appliance: Appliance,
-  {
+  statuses: readonly ConnectionStatus[],
+  sources: StatusSources,
+): ApplianceStatus {
+  const [shown] = statuses.toSorted((a, b) => BY_URGENCY.indexOf(a.state) - BY_URGENCY.indexOf(b.state));
+  if (shown === undefined)
+    throw new Failure('connection_unknown', `the connection of ${appliance.name} was removed: try again`);
+  const {
     name: connection,
     appliances: _,
     applianceTitles: ______,
@@ -32,9 +46,7 @@ export function applianceStatus(
     declared: ___,
     own: ____,
     ...login
-  }: ConnectionStatus,
-  sources: StatusSources,
-): ApplianceStatus {
+  } = shown;
   const { damagedAppliances } = sources.store;
   const hasCredentials = appliance.credentials.kind !== 'none';
   const refused = sources.refusedRequests.of(appliance);
@@ -44,6 +56,7 @@ export function applianceStatus(
     title: appliance.title,
     clientId: appliance.clientId,
     connection,
+    ...(statuses.length > 1 && { connections: statuses.map(({ name }) => name) }),
     ...usageFields(appliance, login.state === 'active', sources),
     ...(refused && { refused }),
     ...(appliance.origin === 'declared' ? { declared: true } : {}),

@@ -6,6 +6,7 @@ import type {
   CredentialsResponse,
   HubResponse,
 } from '../../control/messages.ts';
+import { joinNames } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import { findNamed } from '../../core/name.ts';
 import { portalNotNotified } from '../connection/grant.ts';
@@ -30,7 +31,7 @@ export function applianceCommand(): Command {
 const NAME = "the appliance's name, or what it is called";
 
 interface Options {
-  readonly connection?: string;
+  readonly connection?: readonly string[];
   readonly scope?: string;
   readonly portal?: string;
   readonly json?: boolean;
@@ -49,22 +50,33 @@ function applianceAddCommand(): Command {
       'the permissions (scope) that it needs at the portal, such as "Monitoring RemoteControl"',
     )
     .option('--portal <name>', 'the portal to log in to (default: the first one in the configuration)')
-    .option('--connection <name>', 'use this connection instead of one of its own')
+    .option(
+      '--connection <name>',
+      'use this connection instead of one of its own; may be repeated: a token request then names one in resource',
+      collectNames,
+    )
     .option('--json', 'print JSON')
     .action(async (name: string, options: Options, command: Command) => {
       await using hub = await connectHub(command);
       const { hub: hubStatus, connections } = await hub.request('status');
-      const { scope = null, portal = null, connection = null } = options;
-      const issued = await hub.request('addAppliance', { name, scope, portal, connection });
-      const chosen = connection === null ? undefined : findNamed(connections, connection);
+      const { scope = null, portal = null, connection: chosen = [] } = options;
+      const issued = await hub.request('addAppliance', { name, scope, portal, connections: [...chosen] });
+      const used = chosen.flatMap((connection) => findNamed(connections, connection) ?? []);
+      const unpaired = used.length === 0 ? issued : used.find((connection) => !hasTokens(connection));
+      const titles = joinNames(used.map(({ title }) => printable(title)));
       const next =
-        chosen !== undefined && hasTokens(chosen)
-          ? `It uses the connection ${printable(chosen.title)}, and gets tokens at once.`
-          : `Pair it next: latchkey pair ${chosen?.name ?? issued.name}`;
+        unpaired === undefined
+          ? `It uses the connection${used.length > 1 ? 's' : ''} ${titles}, and gets tokens at once.`
+          : `Pair it next: latchkey pair ${unpaired.name}`;
       const as = issued.title === issued.name ? '' : `; commands call it ${issued.name}`;
       const summary = `${printable(issued.title)} is registered${as}. ${next}`;
       showCredentials(issued, hubStatus, summary, options.json === true);
     });
+}
+
+/** Collects the values of an option that may be repeated. */
+function collectNames(name: string, before: readonly string[] = []): readonly string[] {
+  return [...before, name];
 }
 
 /** Whether a connection, or that of an appliance, is paired. */
@@ -132,23 +144,27 @@ function applianceListCommand(): Command {
 /** `latchkey appliance move NAME --connection C` */
 function applianceMoveCommand(): Command {
   return new Command('move')
-    .description('let an appliance use another connection, at the same portal and with the same scope')
+    .description('let an appliance use another connection, at the same portal and with the same scope, or several')
     .argument('<name>', NAME)
-    .requiredOption('--connection <name>', 'the connection that it uses from now on')
+    .requiredOption(
+      '--connection <name>',
+      'the connection that it uses from now on; may be repeated: it then uses exactly these',
+      collectNames,
+    )
     .option('--json', "print the appliance's status as JSON")
-    .action(async (name: string, options: { connection: string; json?: boolean }, command: Command) => {
+    .action(async (name: string, options: { connection: readonly string[]; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const former = findNamed((await hub.request('status')).appliances, name)?.connection;
-      const appliance = await hub.request('moveAppliance', { name, connection: options.connection });
-      const { connection } = appliance;
+      const before = findNamed((await hub.request('status')).appliances, name);
+      const appliance = await hub.request('moveAppliance', { name, connections: [...options.connection] });
+      const { connection, connections: used = [connection] } = appliance;
       if (options.json === true) printJson(appliance);
       else {
         const next = appliance.state === 'unpaired' ? ` Pair it next: latchkey pair ${connection}` : '';
-        print(`${name} uses the connection ${connection} now.${next}`);
+        print(`${name} uses the connection${used.length > 1 ? 's' : ''} ${joinNames(used)} now.${next}`);
       }
       const { connections } = await hub.request('status');
-      const unused = connections.find((one) => one.name === former && one.appliances.length === 0);
-      if (unused !== undefined) {
+      const former = before?.connections ?? [before?.connection];
+      for (const unused of connections.filter((one) => former.includes(one.name) && one.appliances.length === 0)) {
         printStderr(
           `no appliance uses the connection ${unused.name} any more; to remove it: latchkey connection remove ${unused.name}`,
         );

@@ -135,11 +135,11 @@ export async function setUpDemo(
     const appliances: SimulatedAppliance[] = [];
     const ofPortal = portalName === 'cloud' ? cloudEmulator : emulator;
     if (sharedBy === null)
-      appliances.push(await addAppliance(name, { connection: null, scope, portal: portalName }, ofPortal));
+      appliances.push(await addAppliance(name, { connections: [], scope, portal: portalName }, ofPortal));
     else {
       await administration.addConnection(name, scope, portalName);
       for (const user of sharedBy) {
-        appliances.push(await addAppliance(user, { connection: name, scope: null, portal: null }, ofPortal));
+        appliances.push(await addAppliance(user, { connections: [name], scope: null, portal: null }, ofPortal));
       }
     }
     connections.push({ name, appliances, emulator: ofPortal, ...login });

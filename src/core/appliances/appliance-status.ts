@@ -3,11 +3,13 @@ import type { Named } from '../name.ts';
 import type { StatusField } from '../status-field.ts';
 import type { TokenCounts, UnusualUsage } from './usage.ts';
 
-/** An appliance in `status`, with the status of its connection; instants in RFC 3339 UTC. */
+/** An appliance in `status`, with the status of a connection; instants in RFC 3339 UTC. */
 export interface ApplianceStatus extends LoginStatus, Named {
   readonly clientId: string;
-  /** The name of the connection that it uses. */
+  /** The name of the connection that it uses; of several, the one that most needs somebody. */
   readonly connection: string;
+  /** The names of all that it uses; left out if it is only one. */
+  readonly connections?: readonly string[];
   /** When it got its last token; null if it never did, or if that was lost. */
   readonly lastToken: string | null;
   /** How many tokens it got. */

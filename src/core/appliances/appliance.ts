@@ -8,8 +8,10 @@ export interface Appliance extends Named {
   readonly id: string;
   /** Its OAuth client_id, unique on the hub. A UUID if the hub chose it, see {@link checkClientId}. */
   readonly clientId: string;
-  /** The id of the connection whose tokens it gets. */
+  /** The id of the connection whose tokens it gets; the first one if there are several. */
   readonly connection: string;
+  /** The ids of further connections, one of which a token request names. Left out if there are none. */
+  readonly more?: readonly string[];
   readonly credentials: ClientCredentials;
   /**
    * How it was added: by `latchkey appliance add`, by registration (RFC 7591), or by the configuration. A declared
@@ -23,6 +25,11 @@ export interface Appliance extends Named {
   readonly waiting: { readonly since: Instant; readonly from: string } | null;
   /** Its `software_id` (RFC 7591, 2), which the installer sees. */
   readonly softwareId: string | null;
+}
+
+/** The ids of the connections that an appliance uses. A further one may have been removed. */
+export function connectionIds({ connection, more = [] }: Pick<Appliance, 'connection' | 'more'>): readonly string[] {
+  return [connection, ...more];
 }
 
 type ApplianceOrigin = 'added' | 'registered' | 'declared';
@@ -75,8 +82,8 @@ export function checkApplianceName(name: string): string {
 export interface DeclaredAppliance {
   readonly name: string;
   readonly clientId: string;
-  /** The name of the declared connection that it uses; null if it has one of its own, with `portal` and `scope`. */
-  readonly connection: string | null;
+  /** The names of the declared connections that it uses; empty if it has one of its own, with `portal` and `scope`. */
+  readonly connections: readonly string[];
   readonly scope: string | null;
   /** Null for the default portal. */
   readonly portal: string | null;
@@ -85,10 +92,10 @@ export interface DeclaredAppliance {
 
 /** How a new appliance gets its tokens: from an existing connection, or from one of its own. */
 export interface ConnectionChoice {
-  /** The name of an existing connection; null for a connection of its own. */
-  readonly connection: string | null;
-  /** The scope of its own connection; beside `connection` it must be that one's. */
+  /** The names of existing connections; empty for a connection of its own. */
+  readonly connections: readonly string[];
+  /** The scope of its own connection; beside one of `connections` it must be that one's. */
   readonly scope: string | null;
-  /** The portal of its own connection, null for the default one; beside `connection` it must be that one's. */
+  /** The portal of its own connection, null for the default one; beside one of `connections` it must be that one's. */
   readonly portal: string | null;
 }

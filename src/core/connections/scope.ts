@@ -32,6 +32,12 @@ export function sameScope(a: string | null, b: string | null): boolean {
   return [...new Set(scopeNames(a))].sort().join(' ') === [...new Set(scopeNames(b))].sort().join(' ');
 }
 
+/** Whether a requested scope asks for nothing beyond another one (RFC 6749, 3.3). */
+export function isWithinScope(requested: string | null, other: string | null): boolean {
+  const names = new Set(scopeNames(other));
+  return scopeNames(requested).every((name) => names.has(name));
+}
+
 /**
  * What OpenID Connect asks for (Core 1.0, 5.4 and 11). It gives an appliance no permission, and many portals do not name
  * it.

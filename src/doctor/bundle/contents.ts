@@ -60,8 +60,8 @@ export function redactedConfiguration({
     ...plain,
     lan: { ...lan, certificate: lan.certificate === null ? null : lan.certificate.files },
     portals: portals.map(redactedPortal),
-    appliances: appliances.map(({ name, clientId, connection, scope, portal, credentials: { kind } }) => {
-      return { name, clientId, connection, scope, portal, credentials: kind };
+    appliances: appliances.map(({ credentials: { kind }, ...plain }) => {
+      return { ...plain, credentials: kind };
     }),
     notify: {
       command: notify.command?.[0] ?? null,

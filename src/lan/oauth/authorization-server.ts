@@ -13,8 +13,9 @@ import { sendError, sendUnavailable, setNoStore } from './errors.ts';
 import { type AuthenticatedClientRequest, type FormEndpointContext, serveFormEndpoint } from './form-endpoint.ts';
 import { serveRegistrationEndpoint } from './registration.ts';
 import { DeviceAuthorizationFormSchema, RevocationFormSchema, validateForm } from './request-schemas.ts';
-import { METADATA_PATH, serveMetadataEndpoint } from './server-metadata.ts';
-import { serveTokenEndpoint } from './token.ts';
+import { CONNECTION_PATH } from './requested-connection.ts';
+import { METADATA_PATH, serveAuthorizationEndpoint, serveMetadataEndpoint } from './server-metadata.ts';
+import { sendOtherConnection, serveTokenEndpoint } from './token.ts';
 
 /** What the endpoints of one listener need. */
 interface OAuthEndpointsOptions extends RateLimiterContext, Pick<FormEndpointContext, 'page'> {
@@ -40,6 +41,7 @@ export function serveOAuthEndpoints(
     done(null, body),
   );
   serveMetadataEndpoint(app);
+  serveAuthorizationEndpoint(app, page);
   serveTokenEndpoint(app, service, context);
   serveDeviceAuthorizationEndpoint(app, service, context);
   serveRegistrationEndpoint(app, service, environment);
@@ -88,18 +90,18 @@ function serveDeviceAuthorizationEndpoint(
   service: Pick<LanService, 'beginDeviceFlow'>,
   context: FormEndpointContext,
 ): void {
-  serveFormEndpoint(app, '/oauth/device_authorization', context, (request) =>
-    handleDeviceAuthorizationRequest(service, request),
-  );
+  for (const path of ['/oauth/device_authorization', `${CONNECTION_PATH}/oauth/device_authorization`])
+    serveFormEndpoint(app, path, context, (request) => handleDeviceAuthorizationRequest(service, request));
 }
 
 async function handleDeviceAuthorizationRequest(
   service: Pick<LanService, 'beginDeviceFlow'>,
-  { appliance, form, page, reply }: AuthenticatedClientRequest,
+  { appliance, connection, form, page, reply }: AuthenticatedClientRequest,
 ): Promise<FastifyReply> {
   const validation = validateForm(DeviceAuthorizationFormSchema, form);
   if (validation.kind === 'malformed') return sendError(reply, 'invalid_request', validation.description);
-  const outcome = await service.beginDeviceFlow(appliance, validation.form.scope ?? null).catch((error: unknown) => {
+  const scope = validation.form.scope ?? null;
+  const outcome = await service.beginDeviceFlow(appliance, scope, connection).catch((error: unknown) => {
     if (error instanceof Failure && error.code === 'store_unwritable') return null;
     throw error;
   });
@@ -120,6 +122,8 @@ async function handleDeviceAuthorizationRequest(
       const expected = outcome.scope === null ? 'without a scope' : `with scope ${outcome.scope}`;
       return sendError(reply, 'invalid_scope', `${appliance.name} is registered ${expected}: omit the scope parameter`);
     }
+    case 'other_connection':
+      return sendOtherConnection(reply, appliance.name, outcome.connections);
     case 'unavailable':
       return sendUnavailable(reply, outcome.retryAfter, 'too many device flows were started: wait, and try again', 429);
   }

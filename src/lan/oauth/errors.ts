@@ -14,6 +14,7 @@ export type OAuthErrorCode =
   | 'invalid_grant'
   | 'invalid_request'
   | 'invalid_scope'
+  | 'invalid_target'
   | 'invalid_token'
   | 'slow_down'
   | 'temporarily_unavailable'
@@ -29,6 +30,7 @@ const STATUS_BY_ERROR: Readonly<Record<OAuthErrorCode, number>> = {
   invalid_grant: 400,
   invalid_request: 400,
   invalid_scope: 400,
+  invalid_target: 400,
   invalid_token: 401,
   slow_down: 400,
   temporarily_unavailable: 503,

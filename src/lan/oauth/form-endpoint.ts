@@ -3,16 +3,19 @@ import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { Clock } from '../../core/clock.ts';
 import type { LanService } from '../../core/lan-service.ts';
 import { unmapIpv4 } from '../../system/addresses.ts';
-import { FORM_MEDIA_TYPE, mediaTypeOf, parseForm } from '../../system/http/form.ts';
+import { FORM_MEDIA_TYPE, mediaTypeOf } from '../../system/http/form.ts';
 import type { ClientRateLimiter } from '../../system/limits/client-rate-limiter.ts';
 import type { ClientAuthenticator } from './client-authentication.ts';
 import type { ClientAuthenticationResult } from './client-authentication-result.ts';
 import { createErrorHandler, sendError, sendUnavailable } from './errors.ts';
+import { parseClientForm, requestedConnections } from './requested-connection.ts';
 
 /** A request of an authenticated appliance. */
 export interface AuthenticatedClientRequest {
   readonly appliance: Appliance;
   readonly form: ReadonlyMap<string, string>;
+  /** The name of the connection that the request is about; undefined if it does not say. */
+  readonly connection: string | undefined;
   /** The address of the hub's page, without a trailing slash. */
   readonly page: string;
   /** Milliseconds since the complete request arrived. */
@@ -43,22 +46,26 @@ export function serveFormEndpoint(
   handle: (request: AuthenticatedClientRequest) => FastifyReply | Promise<FastifyReply>,
 ): void {
   const { authenticate, service, clock } = context;
-  app.post(path, {
+  app.post<{ Params: { connection?: string } }>(path, {
     errorHandler: createErrorHandler(FORM_MEDIA_TYPE),
     async handler(request, reply) {
       const receivedAt = clock.now().uptime;
       const type = mediaTypeOf(request.headers['content-type']);
       if (type !== '' && type !== FORM_MEDIA_TYPE)
         return sendError(reply, 'invalid_request', `send the request as ${FORM_MEDIA_TYPE}`);
-      const form = parseForm(typeof request.body === 'string' ? request.body : '');
+      const body = typeof request.body === 'string' ? request.body : '';
+      const form = parseClientForm(body);
       if (form === null) return sendError(reply, 'invalid_request', 'a parameter is repeated');
       const client = await authenticate(request, form);
       if (client.kind !== 'authenticated') return rejectClient(client, context, request, reply);
       const { appliance } = client;
       service.recordAuthentication(appliance);
       if (appliance.waiting === null) {
+        const [connection, ...more] = requestedConnections(request.params.connection, body);
+        if (more.length > 0)
+          return sendError(reply, 'invalid_target', 'a token is for one connection: name one of them in resource');
         const elapsed = () => clock.now().uptime - receivedAt;
-        return handle({ appliance, form, page: context.page(request), elapsed, reply });
+        return handle({ appliance, form, connection, page: context.page(request), elapsed, reply });
       }
       const what = `${appliance.name} is not approved yet: an installer must approve it`;
       return sendError(reply, 'unauthorized_client', what, { error_uri: `${context.page(request)}/` });

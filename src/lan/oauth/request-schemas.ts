@@ -17,10 +17,19 @@ const clientMembers = {
 
 const MIN_TTL_MESSAGE = 'must be a whole number of seconds from 1 to 86400';
 
+const resource = v.optional(
+  text(
+    'The address of a connection on the hub, https://HUB:8443/connections/NAME (RFC 8707): required of an appliance that uses several. May be repeated; other addresses are ignored',
+  ),
+);
+
 const tokenMembers = {
   ...clientMembers,
+  resource,
   scope: v.optional(
-    text("Space-separated; must equal the scope of the grant, because the hub can't narrow the portal's token"),
+    text(
+      "Space-separated; nothing beyond the scope of the grant, which the response has: the hub can't narrow the token",
+    ),
   ),
   min_ttl: v.optional(
     v.pipe(
@@ -66,7 +75,8 @@ export const TokenFormSchema = v.variant('grant_type', [
 /** `POST /oauth/device_authorization` (RFC 8628, 3.1). */
 export const DeviceAuthorizationFormSchema = v.object({
   ...clientMembers,
-  scope: v.optional(text('Space-separated; must equal the scope that the appliance is registered with')),
+  resource,
+  scope: v.optional(text('Space-separated; nothing beyond the scope that the appliance is registered with')),
 });
 
 /** `POST /oauth/revoke` (RFC 7009, 2.1). */

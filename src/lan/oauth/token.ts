@@ -12,15 +12,17 @@ import { Secret } from '../../core/secret.ts';
 import { type OAuthErrorCode, sendError, sendUnavailable, setNoStore } from './errors.ts';
 import { type AuthenticatedClientRequest, type FormEndpointContext, serveFormEndpoint } from './form-endpoint.ts';
 import { DEVICE_CODE_GRANT_TYPE, TOKEN_FORM_SCHEMAS, validateForm } from './request-schemas.ts';
+import { CONNECTION_PATH } from './requested-connection.ts';
 import { GRANT_TYPES } from './server-metadata.ts';
 
-/** The token endpoint (RFC 6749, 3.2). */
+/** The token endpoint (RFC 6749, 3.2), and that of each connection. */
 export function serveTokenEndpoint(app: FastifyInstance, service: LanService, context: FormEndpointContext): void {
-  serveFormEndpoint(app, '/oauth/token', context, (request) => handleTokenRequest(service, request));
+  for (const path of ['/oauth/token', `${CONNECTION_PATH}/oauth/token`])
+    serveFormEndpoint(app, path, context, (request) => handleTokenRequest(service, request));
 }
 
 async function handleTokenRequest(service: LanService, request: AuthenticatedClientRequest): Promise<FastifyReply> {
-  const { appliance, form, elapsed, reply } = request;
+  const { appliance, connection, form, elapsed, reply } = request;
   const requestedType = form.get('grant_type');
   if (requestedType === undefined) return sendError(reply, 'invalid_request', 'grant_type is missing');
   const grantType = GRANT_TYPES.find((supported) => supported === requestedType);
@@ -32,7 +34,12 @@ async function handleTokenRequest(service: LanService, request: AuthenticatedCli
   const parameters = validation.form;
   // Client authentication may have taken a while.
   const timeout = Math.max(0, MAX_RESPONSE_TIME - elapsed());
-  const tokenRequest = { scope: parameters.scope ?? null, minTtl: (parameters.min_ttl ?? 0) * 1000, timeout };
+  const tokenRequest = {
+    ...(connection !== undefined && { connection }),
+    scope: parameters.scope ?? null,
+    minTtl: (parameters.min_ttl ?? 0) * 1000,
+    timeout,
+  };
   switch (parameters.grant_type) {
     case 'client_credentials':
       return sendTokenResponse(request, await service.issueToken(appliance, tokenRequest));
@@ -73,11 +80,12 @@ async function handleDeviceTokenRequest(
     case 'failed':
       return sendDeviceFlowError(request, poll.reason);
     case 'paired': {
-      const result = await service.issueToken(appliance, tokenRequest);
+      const ofFlow = { ...tokenRequest, connection: poll.connection };
+      const result = await service.issueToken(appliance, ofFlow);
       if (result.kind !== 'token') return sendTokenResponse(request, result);
       const refreshToken = await service.createSession(appliance, deviceCode);
       // Saving the session may have taken a while, so `expires_in` is computed again, for the current access token.
-      const currentToken = { ...tokenRequest, minTtl: 0, timeout: 0 };
+      const currentToken = { ...ofFlow, minTtl: 0, timeout: 0 };
       return sendTokenResponse(request, await service.issueToken(appliance, currentToken), refreshToken);
     }
   }
@@ -131,6 +139,8 @@ function sendTokenResponse(
       const expected = result.scope === null ? 'no scope' : `scope ${result.scope}`;
       return sendError(reply, 'invalid_scope', `the grant of ${name} has ${expected}: omit the scope parameter`);
     }
+    case 'other_connection':
+      return sendOtherConnection(reply, name, result.connections);
     case 'unavailable':
       return sendUnavailable(
         reply,
@@ -138,6 +148,20 @@ function sendTokenResponse(
         `${NO_USABLE_TOKEN_DESCRIPTIONS[result.unusableTokenReason]}, and ${UNAVAILABLE_DESCRIPTIONS[result.reason]}`,
       );
   }
+}
+
+/** A request that names none of the connections that an appliance uses (RFC 8707, 2). */
+export function sendOtherConnection(
+  reply: FastifyReply,
+  appliance: string,
+  connections: readonly string[],
+): FastifyReply {
+  const choices = connections.map((connection) => `/connections/${connection}`).join(' or ');
+  return sendError(
+    reply,
+    'invalid_target',
+    `send the address of a connection that ${appliance} uses as resource: that of this hub with the path ${choices}`,
+  );
 }
 
 /** The OAuth errors for the appliance that started a failed pairing (RFC 8628, 3.5). */

@@ -63,6 +63,7 @@ const RevocationResponseSchema = v.strictObject({});
 /** The authorization server metadata (RFC 8414, 2). */
 const MetadataResponseSchema = v.strictObject({
   issuer: url('The origin of the request'),
+  authorization_endpoint: url('Explains that people log in on the page of the hub'),
   token_endpoint: v.pipe(v.string(), v.url()),
   device_authorization_endpoint: v.pipe(v.string(), v.url()),
   registration_endpoint: v.pipe(v.string(), v.url()),
@@ -153,6 +154,7 @@ export const oauthOperations: readonly OAuthOperation[] = [
         'invalid_grant',
         'invalid_request',
         'invalid_scope',
+        'invalid_target',
         'slow_down',
         'unauthorized_client',
         'unsupported_grant_type',
@@ -175,7 +177,7 @@ export const oauthOperations: readonly OAuthOperation[] = [
         body: DeviceAuthorizationResponseSchema,
         headers: noStoreHeaders,
       },
-      400: badRequest('invalid_request', 'invalid_scope', 'unauthorized_client'),
+      400: badRequest('invalid_request', 'invalid_scope', 'invalid_target', 'unauthorized_client'),
       ...clientAuthenticationResponses,
       429: tooManyRequests('invalid_client', 'temporarily_unavailable'),
       503: unavailable("The hub can't write its store, or does not know the time and can't check a client_assertion"),
@@ -196,7 +198,7 @@ export const oauthOperations: readonly OAuthOperation[] = [
         body: RevocationResponseSchema,
         headers: noStoreHeaders,
       },
-      400: badRequest('invalid_request', 'unauthorized_client'),
+      400: badRequest('invalid_request', 'invalid_target', 'unauthorized_client'),
       ...clientAuthenticationResponses,
       429: tooManyRequests('invalid_client'),
       503: unavailable("The hub can't write its store, or does not know the time and can't check a client_assertion"),

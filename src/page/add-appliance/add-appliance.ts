@@ -69,7 +69,7 @@ export function serveAddAppliance(
       const { name, scope, portal } = typed;
       await cache.getOrIssue(session, token, name, async () => ({
         credentials: await submission.administration.addAppliance(name, {
-          connection: connection || null,
+          connections: connection === '' ? [] : [connection],
           scope: scope || null,
           portal: portal || null,
         }),

@@ -27,7 +27,7 @@ export function serveMove(guard: AuthenticatedRoutes, administration: Administra
   guard.form('/appliances/:name/move', async (submission) => {
     const name = pathParameter(submission, 'name');
     try {
-      await submission.administration.moveAppliance(name, submission.form.get('connection') ?? '');
+      await submission.administration.moveAppliance(name, [submission.form.get('connection') ?? '']);
       return submission.reply.redirect(appliancePath(name), 303);
     } catch (error) {
       return sendMoveFailure(submission, administration, name, submission.form.get('connection') ?? '', error);

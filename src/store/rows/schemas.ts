@@ -81,6 +81,7 @@ export const applianceAttributes = {
   origin: v.picklist(['added', 'registered', 'declared']),
   waiting: v.nullable(v.object({ since: instantSchema, from: v.string() })),
   softwareId: v.nullable(v.string()),
+  more: v.exactOptional(v.array(v.string())),
 };
 
 /**

@@ -3,12 +3,13 @@ export const FORM_MEDIA_TYPE = 'application/x-www-form-urlencoded';
 
 /**
  * Parses an `application/x-www-form-urlencoded` body. A parameter without a value counts as omitted (RFC 6749, 3.2).
- * @returns null if a parameter is repeated, which RFC 6749, 3.2 forbids
+ * @param repeatable the parameters of which only the last counts
+ * @returns null if another one is repeated, which RFC 6749, 3.2 forbids
  */
-export function parseForm(body: string): ReadonlyMap<string, string> | null {
+export function parseForm(body: string, repeatable: readonly string[] = []): ReadonlyMap<string, string> | null {
   const all = [...new URLSearchParams(body)];
-  const form = new Map(all);
-  if (form.size < all.length) return null;
+  const single = all.filter(([name]) => !repeatable.includes(name));
+  if (new Map(single).size < single.length) return null;
   return new Map(all.filter(([, value]) => value !== ''));
 }
 

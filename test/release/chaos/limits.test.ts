@@ -138,7 +138,7 @@ describe('limits on ended pairings', () => {
     const { appliance: wallbox } = await home.addAppliance('wallbox');
     await home.addAppliance('heater');
     const { pairings, deviceFlows } = home.run;
-    const outcome = await deviceFlows.begin(wallbox, null);
+    const outcome = await deviceFlows.begin(wallbox, home.connection('wallbox'), null);
     if (outcome.kind !== 'begun') throw new Error(`not begun: ${outcome.kind}`);
     const deviceCode = outcome.authorization.deviceCode.reveal();
     rememberSecrets([deviceCode]);

@@ -276,7 +276,7 @@ test('declared appliances share a declared connection, which is paired once', as
     message: expect.stringContaining('declared'),
   });
   await expect(
-    hub.ask((control) => control.request('moveAppliance', { name: 'dashboard', connection: 'thermostat' })),
+    hub.ask((control) => control.request('moveAppliance', { name: 'dashboard', connections: ['thermostat'] })),
   ).rejects.toThrow();
 });
 

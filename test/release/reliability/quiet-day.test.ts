@@ -85,7 +85,7 @@ test('a device flow that nobody opens and that its appliance keeps repeating is 
   const { deviceFlows } = home.run;
   let begun = 0;
   const begin = () => {
-    void deviceFlows.begin(appliance, null).then(({ kind }) => {
+    void deviceFlows.begin(appliance, home.connection('shy'), null).then(({ kind }) => {
       if (kind === 'begun') begun += 1;
     });
     home.time.after(15 * MINUTE + SECOND, begin);

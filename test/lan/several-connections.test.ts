@@ -1,0 +1,141 @@
+import * as oauth from 'openid-client';
+import { Agent, fetch } from 'undici';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { ApplianceResponse, CredentialsResponse, StatusResponse } from '../../src/control/messages.ts';
+import { HubProcess } from '../support/hub-process.ts';
+import { rememberSecrets } from '../support/logs.ts';
+import { startPortal } from '../support/portal.ts';
+import { basicAuthorization, HubClient, parseJsonBody } from './hub-client.ts';
+
+const resources = new AsyncDisposableStack();
+afterAll(() => resources.disposeAsync());
+const emulator = resources.use(await startPortal());
+const other = resources.use(await startPortal());
+const hub = resources.use(await HubProcess.prepare({ emulator, here: true }));
+await hub.addPortal(
+  'away',
+  {
+    base_url: other.baseUrl,
+    frontend_url: other.frontendUrl,
+    client_id: other.clientId,
+    client_secret_file: 'away.secret',
+  },
+  { 'away.secret': other.clientSecret },
+);
+await hub.launch();
+const client = resources.use(await HubClient.of(hub));
+
+const portals = { netatmo: emulator, tado: other, heating: emulator } as const;
+for (const [name, portal] of Object.entries(portals))
+  await hub.addConnection(name, 'Monitoring', portal === other ? 'away' : 'home');
+const hass = await hub.json<CredentialsResponse>(
+  ...['appliance', 'add', 'hass', '--connection', 'netatmo', '--connection', 'tado', '--connection', 'heating'],
+);
+rememberSecrets([hass.client_secret]);
+const wallbox = await hub.addAppliance('wallbox');
+const meter = await hub.addAppliance('meter', null, null, 'netatmo');
+await hub.pair('wallbox', emulator);
+for (const [name, portal] of Object.entries(portals)) await hub.pair(name, portal);
+
+const address = (name: string) => `https://127.0.0.1:${hub.httpsPort}/connections/${name}`;
+/** The token that the hub issues for a connection. */
+const tokenOf = async (name: string) => (await hub.json<{ access_token: string }>('token', name)).access_token;
+
+/** A token request. @param form with `&resource=` as often as needed */
+async function ask(of: CredentialsResponse, form: string, path = '/oauth/token'): Promise<unknown> {
+  const response = await client.https(path, {
+    method: 'POST',
+    headers: { authorization: basicAuthorization(of), 'content-type': 'application/x-www-form-urlencoded' },
+    body: `grant_type=client_credentials${form}`,
+  });
+  const { access_token, error, error_description } = parseJsonBody(response);
+  return access_token ?? `${error}: ${error_description}`;
+}
+const resource = (name: string) => `&resource=${encodeURIComponent(address(name))}`;
+const statusOf = async (name: string) =>
+  (await hub.json<StatusResponse>('status')).appliances.find((one) => one.name === name) as ApplianceResponse;
+
+describe('an appliance that uses several connections', () => {
+  it('it gets the token of each by its address, in a parameter or as an endpoint', async () => {
+    for (const name of Object.keys(portals)) {
+      const token = await tokenOf(name);
+      expect(await ask(hass, resource(name))).toBe(token);
+      expect(await ask(hass, '', `/connections/${name}/oauth/token`)).toBe(token);
+      expect(await ask(hass, `${resource(name)}${resource(name)}&audience=a&audience=b`)).toBe(token);
+    }
+  });
+
+  it('it is told which ones there are if it names none, another, or two', async () => {
+    const choices = /invalid_target: .*\/connections\/netatmo or \/connections\/tado or \/connections\/heating/;
+    for (const form of ['', resource('wallbox'), resource('nothing'), '&resource=https://api.example/'])
+      expect(await ask(hass, form)).toMatch(choices);
+    expect(await ask(hass, '', '/connections/wallbox/oauth/token')).toMatch(choices);
+    expect(await ask(hass, resource('tado') + resource('netatmo'))).toMatch(/invalid_target: a token is for one/);
+    expect(await ask(hass, resource('tado'), '/connections/netatmo/oauth/token')).toMatch(/^invalid_target/);
+  });
+
+  it('the others get no token but their own', async () => {
+    expect(await ask(wallbox, '')).toBe(await tokenOf('wallbox'));
+    expect(await ask(wallbox, '&resource=https://api.portal.example/v1')).toBe(await tokenOf('wallbox'));
+    for (const name of Object.keys(portals)) expect(await ask(wallbox, resource(name))).toMatch(/^invalid_target/);
+    expect(await ask(meter, resource('netatmo'))).toBe(await tokenOf('netatmo'));
+    expect(await ask(meter, resource('tado'))).toMatch(/^invalid_target/);
+  });
+
+  it('it can be served by a stock client that knows only the address of a connection', async () => {
+    const dispatcher = resources.adopt(new Agent({ connect: { ca: client.ca } }), (agent) => agent.destroy());
+    const trusting = (...[url, init]: Parameters<typeof fetch>) => fetch(url, { ...init, dispatcher });
+    const options = { [oauth.customFetch]: trusting as unknown as oauth.CustomFetch };
+    const found = await oauth.discovery(
+      new URL(address('tado')),
+      hass.client_id,
+      hass.client_secret,
+      undefined,
+      options,
+    );
+    expect((await oauth.clientCredentialsGrant(found)).access_token).toBe(await tokenOf('tado'));
+    await oauth.tokenRevocation(found, await tokenOf('tado'));
+    expect(other.observations.overlappingRefreshes).toBe(0);
+    expect(await ask(hass, resource('tado'))).toBe(await tokenOf('tado'));
+  });
+
+  it('it begins a device flow for the connection that it names', async () => {
+    const response = await client.https('/connections/heating/oauth/device_authorization', {
+      method: 'POST',
+      headers: { authorization: basicAuthorization(hass), 'content-type': 'application/x-www-form-urlencoded' },
+      body: '',
+    });
+    const { device_code, verification_uri_complete } = parseJsonBody(response);
+    rememberSecrets([String(device_code)]);
+    const page = await client.https(`/pair${new URL(String(verification_uri_complete)).search}`);
+    expect(page.text).toContain('heating');
+  });
+
+  it('its status is that of the login that most needs somebody, and all of its connections', async () => {
+    expect(await statusOf('hass')).toMatchObject({ state: 'active', connections: ['netatmo', 'tado', 'heating'] });
+    expect(await statusOf('wallbox')).not.toHaveProperty('connections');
+    await hub.cli('unpair', 'tado');
+    expect(await statusOf('hass')).toMatchObject({ state: 'unpaired', connection: 'tado' });
+    expect(await ask(hass, resource('netatmo'))).toBe(await tokenOf('netatmo'));
+    expect(await ask(hass, resource('tado'))).toMatch(/^invalid_grant/);
+    await hub.pair('tado', other);
+  });
+
+  it('it keeps them over a restart, loses one that is removed, and gets others by a move', async () => {
+    await hub.kill('SIGTERM');
+    await hub.launch();
+    expect(await ask(hass, resource('tado'))).toBe(await tokenOf('tado'));
+    expect(await hub.cli('connection', 'remove', 'tado', '--yes')).toMatchObject({ status: 0 });
+    expect(await statusOf('hass')).toMatchObject({ connections: ['netatmo', 'heating'] });
+    expect(await ask(hass, resource('tado'))).toMatch(/^invalid_target/);
+    // One of the same name is another one.
+    await hub.addConnection('tado', 'Monitoring', 'away');
+    expect(await ask(hass, resource('tado'))).toMatch(/^invalid_target/);
+    expect(await hub.cli('connection', 'remove', 'netatmo', '--yes')).toMatchObject({ status: 0 });
+    expect(await statusOf('hass')).toMatchObject({ connection: 'heating' });
+    expect(await ask(hass, '')).toBe(await tokenOf('heating'));
+    const move = ['appliance', 'move', 'hass', '--connection', 'tado', '--connection', 'heating'];
+    expect(await hub.cli(...move)).toMatchObject({ status: 0, stdout: expect.stringContaining('tado and heating') });
+    expect(await ask(hass, '')).toMatch(/^invalid_target/);
+  });
+});
