@@ -18,19 +18,30 @@ interface Route {
   readonly path: string;
 }
 
+const METADATA = [
+  '/.well-known/oauth-authorization-server',
+  '/.well-known/oauth-authorization-server/connections/:connection',
+  '/.well-known/openid-configuration',
+  '/.well-known/openid-configuration/connections/:connection',
+  '/connections/:connection/.well-known/openid-configuration',
+];
+
 /** The routes that need no session. Every other route needs a sign-in with the setup code. */
 const FOR_ALL: Readonly<Record<Port, readonly string[]>> = {
   https: [
-    'GET /.well-known/oauth-authorization-server',
+    ...METADATA.map((path) => `GET ${path}`),
     'GET /ca-old.pem',
     'GET /ca.pem',
     'GET /callback',
+    'GET /oauth/authorize',
     'GET /openapi.json',
     'GET /page/:file',
     'GET /pair',
     'GET /sign-in',
     'GET /sign-in/:token',
     'POST /callback/:nonce/next',
+    'POST /connections/:connection/oauth/device_authorization',
+    'POST /connections/:connection/oauth/token',
     'POST /oauth/device_authorization',
     'POST /oauth/register',
     'POST /oauth/revoke',
@@ -40,10 +51,7 @@ const FOR_ALL: Readonly<Record<Port, readonly string[]>> = {
   ],
   http: [
     'GET /',
-    'GET /.well-known/oauth-authorization-server',
-    'GET /oauth/*',
-    'POST /.well-known/oauth-authorization-server',
-    'POST /oauth/*',
+    ...['/oauth/*', '/connections/:connection/oauth/*', ...METADATA].flatMap((path) => [`GET ${path}`, `POST ${path}`]),
     'GET /ca-old.pem',
     'GET /ca.pem',
     'GET /callback',
@@ -165,7 +173,9 @@ describe('the privacy of a home', () => {
         const form = { client_id: clientId, user_code: value, code: value, token: value, again: '1' };
         const { status, text, headers } = await sendRequest(route, {}, form, { hub: hubProcess, dispatcher, value });
         expect(status, nameOf(route)).toBeLessThan(500);
-        const revealed = JSON.stringify(headers) + text.replaceAll(/value="[^"]*"|action="[^"]*"/g, '');
+        // Forms have what was sent in their fields, and metadata the path that was requested (RFC 8414, 3.3).
+        const echoed = /value="[^"]*"|action="[^"]*"|https?:\/\/[^/"]+\/connections\/[^/"]+/g;
+        const revealed = JSON.stringify(headers) + text.replaceAll(echoed, '');
         expect(revealed, nameOf(route)).not.toMatch(/xylophone|Marimba/);
       }
     }

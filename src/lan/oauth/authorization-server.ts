@@ -14,7 +14,7 @@ import { type AuthenticatedClientRequest, type FormEndpointContext, serveFormEnd
 import { serveRegistrationEndpoint } from './registration.ts';
 import { DeviceAuthorizationFormSchema, RevocationFormSchema, validateForm } from './request-schemas.ts';
 import { CONNECTION_PATH } from './requested-connection.ts';
-import { METADATA_PATH, serveAuthorizationEndpoint, serveMetadataEndpoint } from './server-metadata.ts';
+import { METADATA_PATHS, serveAuthorizationEndpoint, serveMetadataEndpoint } from './server-metadata.ts';
 import { sendOtherConnection, serveTokenEndpoint } from './token.ts';
 
 /** What the endpoints of one listener need. */
@@ -58,7 +58,7 @@ export function rejectOAuthOverHttp(app: FastifyInstance, httpsPort: number): vo
     return sendError(reply, 'invalid_request', `access is given over HTTPS only: use ${url}`, {}, 404);
   };
   // As early as this, so that no credentials are read.
-  for (const url of ['/oauth/*', METADATA_PATH])
+  for (const url of ['/oauth/*', `${CONNECTION_PATH}/oauth/*`, ...METADATA_PATHS])
     app.route({ method: ['GET', 'POST'], url, onRequest: reject, handler: reject });
 }
 

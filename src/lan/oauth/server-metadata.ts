@@ -11,11 +11,10 @@ export const CLIENT_AUTH_METHODS = ['client_secret_basic', 'client_secret_post',
 /** The signature algorithms of `private_key_jwt`: only asymmetric ones, because the hub stores no shared key. */
 export const ASSERTION_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'];
 
-/** RFC 8414, 3. */
-export const METADATA_PATH = '/.well-known/oauth-authorization-server';
+const METADATA_PATH = '/.well-known/oauth-authorization-server';
 
 /** Where clients look for the metadata: RFC 8414, 3, and 5 for those that know OpenID Connect alone. */
-const METADATA_PATHS = [
+export const METADATA_PATHS = [
   METADATA_PATH,
   `${METADATA_PATH}${CONNECTION_PATH}`,
   '/.well-known/openid-configuration',
