@@ -43,7 +43,7 @@ export function checkTitle(what: 'appliance' | 'connection', typed: string): str
 }
 
 /** What is left of a title that a stranger's device has sent, as {@link checkTitle} permits it; it may be empty. */
-export function cleanTitle(sent: string): string {
+function cleanTitle(sent: string): string {
   const printable = sent
     .slice(0, 1000)
     .normalize('NFC')
@@ -71,13 +71,26 @@ export function nameFromTitle(title: string): string {
  * characters. It is `fallback` if nothing is left, and gets "-2", "-3" and so on appended if it is taken.
  */
 export function deriveName(title: string, fallback: string, taken: (name: string) => boolean): string {
-  const base = nameFromTitle(title) || fallback;
-  if (!taken(base)) return base;
+  return deriveNamed(title, fallback, taken).name;
+}
+
+/**
+ * Makes a name as {@link deriveName}, and a title as {@link cleanTitle}, from what a stranger's device has sent. If the name
+ * gets a number, the title gets it too, so that people can tell the devices apart.
+ */
+export function deriveNamed(sent: string, fallback: string, taken: (name: string) => boolean): Named {
+  const base = nameFromTitle(sent) || fallback;
+  const title = cleanTitle(sent);
+  if (!taken(base)) return { name: base, title: title || base };
   for (let number = 2; ; number++) {
-    const suffix = `-${number}`;
-    const name = base.slice(0, MAX_NAME_LENGTH - suffix.length) + suffix;
-    if (!taken(name)) return name;
+    const name = withSuffix(base, `-${number}`, MAX_NAME_LENGTH);
+    if (!taken(name)) return { name, title: title === '' ? name : withSuffix(title, ` ${number}`, MAX_TITLE_LENGTH) };
   }
+}
+
+/** @param max characters of the result */
+function withSuffix(text: string, suffix: string, max: number): string {
+  return [...text].slice(0, max - suffix.length).join('') + suffix;
 }
 
 /**
@@ -89,4 +102,22 @@ export function findNamed<Thing extends Named>(things: readonly Thing[], typed: 
   const byName = (name: string) => things.find((thing) => thing.name === name);
   const [found, ...others] = things.filter((thing) => thing.title === title);
   return byName(typed) ?? (others.length > 0 ? undefined : (found ?? byName(nameFromTitle(typed))));
+}
+
+/** What {@link findNamed} finds. @throws Failure `appliance_unknown`, `connection_unknown` or `name_invalid` */
+export function getNamed<Thing extends Named>(
+  what: 'appliance' | 'connection',
+  things: readonly Thing[],
+  typed: string,
+): Thing {
+  const found = findNamed(things, typed);
+  if (found !== undefined) return found;
+  const title = checkTitle(what, typed);
+  const names = things.flatMap((thing) => (thing.title === title ? [thing.name] : []));
+  throw new Failure(
+    `${what}_unknown`,
+    names.length > 1
+      ? `several ${what}s are called ${title}: use the name of one of them (${names.join(', ')})`
+      : `there is no ${what} ${title}: "latchkey ${what} list" lists the existing ones`,
+  );
 }

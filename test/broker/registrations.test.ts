@@ -284,6 +284,7 @@ test('an appliance that waits for approval gives up its name to an added applian
   const isNow = (name: string) => expect(harness.run.appliances.byId(waitingId)?.name).toBe(name);
   await harness.addAppliance('battery');
   isNow('battery-2');
+  expect(harness.run.appliances.get('battery-2').title).toBe('Battery 2');
   const token = await invite(harness, { name: 'battery-2' });
   isNow('battery-2-2');
   expect(await register(harness, token)).toMatchObject({ kind: 'registered', name: 'battery-2' });

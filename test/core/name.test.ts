@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkName, checkTitle, cleanTitle, deriveName, findNamed } from '../../src/core/name.ts';
+import { checkName, checkTitle, deriveName, deriveNamed, findNamed, getNamed } from '../../src/core/name.ts';
 
 const free = () => false;
 
@@ -27,24 +27,27 @@ test.each([
   expect(deriveName(title, 'appliance', free)).toBe(name);
 });
 
-test('an appliance name that is taken gets the first free number', () => {
+test('an appliance name that is taken gets the first free number, and so does the title', () => {
   const taken = new Set(['wallbox', 'wallbox-2', 'wallbox-4']);
   expect(deriveName('Wallbox', 'appliance', (name) => taken.has(name))).toBe('wallbox-3');
   const long = 'x'.repeat(63);
-  expect(deriveName(long, 'appliance', (name) => name === long)).toBe(`${'x'.repeat(61)}-2`);
+  expect(deriveNamed(long, 'appliance', (name) => name === long).name).toBe(`${'x'.repeat(61)}-2`);
+  expect(deriveNamed('Wärmepumpe', 'appliance', (name) => name === 'warmepumpe')).toEqual({
+    name: 'warmepumpe-2',
+    title: 'Wärmepumpe 2',
+  });
 });
 
-test('whatever an appliance is called, its name is valid and free, and what is left of its title is valid or empty', () => {
+test('whatever an appliance is called, its name is valid and free, and its title is valid', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'binary', maxLength: 2000 }),
       fc.integer({ min: 0, max: 30 }),
       (clientName, count) => {
-        const title = cleanTitle(clientName);
-        if (title !== '') expect(checkTitle('appliance', title)).toBe(title);
         const taken = new Set<string>();
         for (let number = 0; number <= count; number++) {
-          const name = deriveName(clientName, 'appliance', (candidate) => taken.has(candidate));
+          const { name, title } = deriveNamed(clientName, 'appliance', (candidate) => taken.has(candidate));
+          expect(checkTitle('appliance', title)).toBe(title);
           expect(checkName('appliance', name)).toBe(name);
           expect(taken.has(name)).toBe(false);
           taken.add(name);
@@ -75,4 +78,9 @@ test('a person finds an appliance by its name, its title or almost that, and non
   expect(find('洗濯機')).toBe(washer);
   expect(find('heater-3')).toBe(both[1]);
   for (const typed of ['Heater', 'wallbox', '', '冷蔵庫']) expect(find(typed)).toBeUndefined();
+  const get = (typed: string) => () => getNamed('appliance', both, typed);
+  expect(get('Heater')).toThrow(
+    /^several appliances are called Heater: use the name of one of them \(heater-2, heater-3\)$/,
+  );
+  expect(get('Oven')).toThrow(/^there is no appliance Oven: /);
 });

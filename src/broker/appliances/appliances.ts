@@ -3,7 +3,15 @@ import { type Appliance, type ConnectionChoice, connectionIds } from '../../core
 import type { Connection } from '../../core/connections/connection.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
-import { checkTitle, deriveName, findNamed, type Named, nameFromTitle } from '../../core/name.ts';
+import {
+  checkTitle,
+  deriveName,
+  deriveNamed,
+  findNamed,
+  getNamed,
+  type Named,
+  nameFromTitle,
+} from '../../core/name.ts';
 import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
 import type { RegistryChange, Store } from '../../core/store.ts';
@@ -91,12 +99,7 @@ export class Appliances {
 
   /** The appliance that a person named. @throws Failure `appliance_unknown`, `name_invalid` */
   get(typed: string): Appliance {
-    const found = this.findTyped(typed);
-    if (found !== undefined) return found;
-    throw new Failure(
-      'appliance_unknown',
-      `there is no appliance ${checkTitle('appliance', typed)}: "latchkey appliance list" lists the existing ones`,
-    );
+    return getNamed('appliance', [...this.#byId.values()], typed);
   }
 
   /**
@@ -206,11 +209,11 @@ export class Appliances {
     const isTaken = (other: string) => this.find(other) !== undefined || this.#connections.find(other) !== undefined;
     await this.#change(holder.id, (current) => {
       if (current.waiting === null || current.name !== name) return {};
-      const newName = deriveName(name, 'appliance', isTaken);
+      const named = deriveNamed(current.title, 'appliance', isTaken);
       const own = this.#ownConnection(current);
       return {
-        updatedAppliances: [{ ...current, name: newName }],
-        updatedConnections: own === null ? [] : [{ ...own, name: newName }],
+        updatedAppliances: [{ ...current, ...named }],
+        updatedConnections: own === null ? [] : [{ ...own, ...named }],
       };
     });
   }

@@ -5,7 +5,7 @@ import type { ClientMetadata, Invite, RegistrationResult } from '../../core/appl
 import type { Instant } from '../../core/clock.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
-import { cleanTitle, deriveName, type Named, nameFromTitle } from '../../core/name.ts';
+import { deriveNamed, type Named, nameFromTitle } from '../../core/name.ts';
 import type { Secret } from '../../core/secret.ts';
 import { isComparisonCode } from '../../system/comparison-code.ts';
 import { sha256 } from '../../system/secret-hash.ts';
@@ -311,8 +311,7 @@ export class Registrations {
       ...this.#context.connections.list().map(({ name }) => name),
       ...this.#invites.reservedTitles().map(nameFromTitle),
     ]);
-    const name = deriveName(clientName ?? '', 'appliance', (one) => names.has(one));
-    return { name, title: cleanTitle(clientName ?? '') || name };
+    return deriveNamed(clientName ?? '', 'appliance', (one) => names.has(one));
   }
 
   #now(): Instant {

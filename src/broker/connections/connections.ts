@@ -2,7 +2,7 @@ import { type Appliance, connectionIds } from '../../core/appliances/appliance.t
 import type { Connection } from '../../core/connections/connection.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
-import { checkTitle, deriveName, findNamed, nameFromTitle } from '../../core/name.ts';
+import { checkTitle, deriveName, findNamed, getNamed, nameFromTitle } from '../../core/name.ts';
 import type { Random } from '../../core/random.ts';
 import type { RegistryChange, Store } from '../../core/store.ts';
 import { SerialQueue } from '../../system/serial-queue.ts';
@@ -96,12 +96,7 @@ export class Connections {
 
   /** The connection that a person named. @throws Failure `connection_unknown`, `name_invalid` */
   get(typed: string): Connection {
-    const found = this.findTyped(typed);
-    if (found !== undefined) return found;
-    throw new Failure(
-      'connection_unknown',
-      `there is no connection ${checkTitle('connection', typed)}: "latchkey connection list" lists the existing ones`,
-    );
+    return getNamed('connection', [...this.#byId.values()], typed);
   }
 
   /** The connection that an appliance uses, or the first one. */
