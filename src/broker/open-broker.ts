@@ -274,7 +274,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
     pairingBatches,
     sessions,
     registrations,
-    refusedRequests: new RefusedRequests(environment),
+    refusedRequests: new RefusedRequests(environment, appliances),
     access,
     notices,
     newsLook,

@@ -44,6 +44,21 @@ test("a rotated secret replaces the appliance's previous secret, also after a re
   expect(secretOf(appliances.byClientId(appliance.clientId))).toBe(sha256(rotated.secret.reveal()));
 });
 
+test('requests that the hub refuses are counted and logged anew when the appliance has got another secret', async () => {
+  const { harness, appliance } = await BrokerHarness.startUnpaired();
+  const { refusedRequests, appliances } = harness.run;
+  const refuse = () => refusedRequests.record(appliances.get('wallbox'), 'the secret is wrong', '192.168.1.23');
+  const logged = () =>
+    harness.events.flatMap(({ event, fields }) => (event === 'appliance_refused' ? [fields['count']] : []));
+  refuse();
+  refuse();
+  expect(logged()).toEqual([1]);
+  await appliances.rotateSecret(appliance);
+  refuse();
+  expect(refusedRequests.of(appliances.get('wallbox'))?.count).toBe(1);
+  expect(logged()).toEqual([1, 1]);
+});
+
 test('a removed appliance is unknown to the hub, and its name is free for another appliance', async () => {
   const { harness, appliance } = await BrokerHarness.startUnpaired();
   await harness.run.appliances.remove(appliance);
