@@ -4,6 +4,7 @@ import { confirmedTimeAt, elapsed, type Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';
 import type { BrowserInfo, BrowserSession, SignedInBrowser } from '../../core/setup-access.ts';
+import { instantSchema } from '../../system/instant-schema.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { SerialQueue } from '../../system/serial-queue.ts';
 import type { BrokerStore, Environment } from '../ports.ts';
@@ -16,10 +17,9 @@ const MAX_PAGE_SESSIONS = 20;
 /** Bytes of a cookie. It can't be guessed, so its hash needs no salt. */
 const COOKIE_BYTES = 32;
 
-const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number() });
 const storedSession = v.object({
   hash: v.string(),
-  begun: instant,
+  begun: instantSchema,
   address: v.string(),
   browser: v.nullable(v.string()),
 });

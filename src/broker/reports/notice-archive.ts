@@ -5,6 +5,7 @@ import { messageOf } from '../../core/failure.ts';
 import { HUB_CONDITION_CODES, HUB_CONDITIONS } from '../../core/health/hub-conditions.ts';
 import type { Notice, NoticeCode } from '../../core/health/notice.ts';
 import { HUB_NOTICES_SETTING } from '../../core/site.ts';
+import { instantSchema } from '../../system/instant-schema.ts';
 import type { BrokerStore, Environment } from '../ports.ts';
 
 /** When a report was made: `time` is the true time then, in ms since 1970; null if it was unknown. */
@@ -63,8 +64,7 @@ function serializeNoticeRecords(records: ReadonlyMap<string, NoticeRecord>): str
   return JSON.stringify([...records]);
 }
 
-const instant = v.object({ boot: v.string(), uptime: v.number(), wall: v.number() });
-const storedReportTime = v.object({ at: instant, time: v.nullable(v.number()) });
+const storedReportTime = v.object({ at: instantSchema, time: v.nullable(v.number()) });
 const notice = v.object({
   // Another version may have more codes.
   code: v.custom<NoticeCode>((code) => typeof code === 'string'),

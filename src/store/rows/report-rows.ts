@@ -48,6 +48,11 @@ export function toHistoryLine(row: HistoryRow): StoredHistoryEntry {
   return { kind: row.kind, why: null, first, last, count, ...(row.why !== null && { user: row.why }) };
 }
 
+/** The `why` of a line's row. */
+export function whyColumn({ why, user }: StoredHistoryEntry): string | null {
+  return why ?? user ?? null;
+}
+
 const whole = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
 /** A row of `usage`. Each day is the number of days since 1970-01-01 and the number of tokens. */

@@ -7,6 +7,7 @@ import {
   readUsage,
   toHistoryLine,
   usageColumn,
+  whyColumn,
 } from '../../rows/report-rows.ts';
 import type { SiteDatabase } from '../database/database.ts';
 import type { Statements } from '../database/sql.ts';
@@ -118,7 +119,7 @@ export class SiteReports {
       column(({ connection }) => connection),
       column(({ number }) => number),
       column(({ line }) => line.kind),
-      column(({ line }) => line.why ?? line.user ?? null),
+      column(({ line }) => whyColumn(line)),
       column(({ line }) => line.first),
       column(({ line }) => line.last),
       column(({ line }) => line.count),

@@ -13,6 +13,7 @@ import {
   readUsage,
   toHistoryLine,
   usageColumn,
+  whyColumn,
 } from '../../rows/report-rows.ts';
 import type { Sql } from '../sql.ts';
 
@@ -50,7 +51,7 @@ export class HistoryTable {
       `INSERT INTO history (connection, number, kind, why, first, last, count)
        SELECT id, (SELECT coalesce(max(number), 0) + 1 FROM history WHERE connection = id), ?, ?, ?, ?, ?
        FROM connections WHERE id = ?`,
-      ...[line.kind, line.why ?? line.user ?? null, line.first, line.last, line.count, connection],
+      ...[line.kind, whyColumn(line), line.first, line.last, line.count, connection],
     );
     this.#sql.run(
       `DELETE FROM history WHERE connection = ? AND number <=
