@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { Secret } from '../core/secret.ts';
 import { withoutSurroundingSpace } from '../system/secret-file.ts';
-import { PASTED_KEYS } from './configuration.ts';
+import { trimPortal } from './configuration.ts';
 import type { RawTable } from './environment-overrides.ts';
 import { type PortalConfiguration, readPortals } from './portals.ts';
 import { completePortals } from './presets.ts';
@@ -27,12 +27,8 @@ export function serializePortalTables(portals: PortalTables): string {
 
 /** A portal as it is stored. White space around what people paste is removed. @param clientSecret null for none */
 export function addedPortal(keys: RawTable, clientSecret: Secret | null): RawTable {
-  const trimmed = Object.entries(keys).map(([key, value]) => [
-    key,
-    typeof value === 'string' && PASTED_KEYS.has(key) ? withoutSurroundingSpace(value) : value,
-  ]);
   const secret = clientSecret && withoutSurroundingSpace(clientSecret.reveal());
-  return { ...Object.fromEntries(trimmed), ...(secret && { client_secret: secret }) };
+  return { ...trimPortal(keys), ...(secret && { client_secret: secret }) };
 }
 
 /** The keys that name files of this machine, which another one would not have after a restore. */

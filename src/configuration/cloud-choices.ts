@@ -1,33 +1,15 @@
 import { allClouds } from '../clouds/catalogue.ts';
 import type { Cloud } from '../clouds/cloud.ts';
 import type { CloudChoice } from '../core/portals/portal-administration.ts';
-import { urlHost } from '../system/addresses.ts';
 
-/** Where the hub takes redirects. */
-interface Ports {
-  /** The hub's address on the home network, null while there is none. */
-  address(): string | null;
-  readonly httpPort: number;
-  readonly httpsPort: number;
-}
+/** Where the hub takes redirects: on the home network, from a browser on its own machine, and over HTTPS; null while it has no address. */
+type Callbacks = Readonly<Record<'lan' | 'localhost' | 'https', string | null>>;
 
 /** The clouds of the catalogue, with the redirect URI to register at each, and that of the hub. */
-export function describeClouds({ address, httpPort, httpsPort }: Ports) {
-  const host = address();
-  const own = host && `http://${urlHost(host)}:${httpPort}/callback`;
+export function describeClouds(callbacks: Callbacks) {
   const redirectUriOf = ({ redirect, settings }: Cloud) => {
-    switch (redirect) {
-      case 'lan':
-        return own;
-      case 'localhost':
-        return `http://localhost:${httpPort}/callback`;
-      case 'https':
-        return host && `https://${urlHost(host)}:${httpsPort}/callback`;
-      case 'fixed':
-        return settings.redirect_uri ?? null;
-      case null:
-        return null;
-    }
+    if (redirect === null) return null;
+    return redirect === 'fixed' ? (settings.redirect_uri ?? null) : callbacks[redirect];
   };
   const clouds = allClouds().map((cloud): CloudChoice => {
     const { name, title, summary, register, client_secret: clientSecret, redirect, variables = {} } = cloud;
@@ -37,9 +19,8 @@ export function describeClouds({ address, httpPort, httpsPort }: Ports) {
         ...{ name: variable, description, usual },
       })),
       redirectUri: redirectUriOf(cloud),
-      redirectFrom:
-        redirect === 'localhost' || redirect === 'https' ? 'configured' : redirect === 'fixed' ? 'preset' : 'hub',
+      isRedirectEntered: redirect === 'localhost' || redirect === 'https',
     };
   });
-  return { clouds, redirectUri: own };
+  return { clouds, redirectUri: callbacks.lan };
 }

@@ -213,36 +213,52 @@ export async function readConfiguration(
 /** The problem of a value from which white space was removed. */
 const TRIMMED = 'there is white space around the value, which the hub ignores: remove it';
 /** The keys of a portal that people paste, and whose values never begin or end with white space. */
-export const PASTED_KEYS: ReadonlySet<string> = new Set([
+const PASTED_KEYS: ReadonlySet<string> = new Set([
   ...['client_id', 'base_url', 'frontend_url', 'issuer', 'redirect_uri'],
   ...['authorization_endpoint', 'token_endpoint', 'device_authorization_endpoint', 'revocation_endpoint'],
 ]);
 
 /** Removes white space around client IDs, addresses and headers. @param onTrimmed called with the key of each */
 function trimPastedValues(raw: RawTable, onTrimmed: (key: string) => void): RawTable {
-  const trim = (table: RawTable, path: string, isPasted: (key: string) => boolean): RawTable =>
-    Object.fromEntries(
-      Object.entries(table).map(([key, value]) => {
-        if (isTable(value) && key === 'headers') return [key, trim(value, `${path}.${key}`, () => true)];
-        if (typeof value !== 'string' || !isPasted(key)) return [key, value];
-        const trimmed = withoutSurroundingSpace(value);
-        if (trimmed !== value) onTrimmed(`${path}.${key}`);
-        return [key, trimmed];
-      }),
-    );
   const { portals, notify } = raw;
+  const onTrimmedIn = (table: string) => (key: string) => onTrimmed(`${table}.${key}`);
   return {
     ...raw,
-    ...(isTable(notify) && { notify: trim(notify, 'notify', (key) => key === 'webhook') }),
+    ...(isTable(notify) && { notify: trimValues(notify, (key) => key === 'webhook', onTrimmedIn('notify')) }),
     ...(isTable(portals) && {
       portals: Object.fromEntries(
         Object.entries(portals).map(([name, table]) => [
           name,
-          isTable(table) ? trim(table, `portals.${name}`, (key) => PASTED_KEYS.has(key)) : table,
+          isTable(table) ? trimPortal(table, onTrimmedIn(`portals.${name}`)) : table,
         ]),
       ),
     }),
   };
+}
+
+/** A table `[portals.NAME]` without white space around what people paste. @param onTrimmed called with each key */
+export function trimPortal(table: RawTable, onTrimmed: (key: string) => void = () => undefined): RawTable {
+  return trimValues(table, (key) => PASTED_KEYS.has(key), onTrimmed);
+}
+
+function trimValues(table: RawTable, isPasted: (key: string) => boolean, onTrimmed: (key: string) => void): RawTable {
+  return Object.fromEntries(
+    Object.entries(table).map(([key, value]) => {
+      if (isTable(value) && key === 'headers')
+        return [
+          key,
+          trimValues(
+            value,
+            () => true,
+            (header) => onTrimmed(`${key}.${header}`),
+          ),
+        ];
+      if (typeof value !== 'string' || !isPasted(key)) return [key, value];
+      const trimmed = withoutSurroundingSpace(value);
+      if (trimmed !== value) onTrimmed(key);
+      return [key, trimmed];
+    }),
+  );
 }
 
 /** Reports a port that another key uses. @param others ports by key; 0 is any free one */

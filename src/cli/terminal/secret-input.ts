@@ -13,8 +13,7 @@ const TOKEN_CHARACTERS = /^[\x21-\x7e]*$/;
  * @throws Failure `request_invalid` if it is no token
  */
 export async function readRefreshToken(question: string): Promise<Secret> {
-  const text = process.stdin.isTTY ? ((await promptHidden([question]))[0] ?? '') : await readStandardInput();
-  const token = text.trim();
+  const token = await readInput(question);
   const problem = tokenProblem(token);
   if (problem === null) return new Secret(token);
   throw new Failure(
@@ -30,14 +29,10 @@ export async function readRefreshToken(question: string): Promise<Secret> {
  * @throws Failure `request_invalid` if it is not one line
  */
 export async function readClientSecret(question: string): Promise<Secret | null> {
-  const text = process.stdin.isTTY ? ((await promptHidden([question]))[0] ?? '') : await readStandardInput();
-  const secret = text.trim();
+  const secret = await readInput(question);
   if (secret === '') return null;
-  if (!/[\r\n]/.test(secret) && secret.length <= MAX_TOKEN_LENGTH) return new Secret(secret);
-  throw new Failure(
-    'request_invalid',
-    'standard input is not one client secret, and nothing was done: give the secret alone, on one line',
-  );
+  assertOneLine(secret, 'client secret', 'give the secret alone, on one line');
+  return new Secret(secret);
 }
 
 /**
@@ -46,13 +41,15 @@ export async function readClientSecret(question: string): Promise<Secret | null>
  * @throws Failure `request_invalid` if it is not one line
  */
 export async function readAddress(question: string): Promise<Secret> {
-  const text = process.stdin.isTTY ? ((await promptHidden([question]))[0] ?? '') : await readStandardInput();
-  const address = text.trim();
-  if (address !== '' && !/[\r\n]/.test(address) && address.length <= MAX_TOKEN_LENGTH) return new Secret(address);
-  throw new Failure(
-    'request_invalid',
-    'standard input is not one address, and nothing was done: give the whole address of the browser, on one line',
-  );
+  const address = await readInput(question);
+  assertOneLine(address, 'address', 'give the whole address of the browser, on one line');
+  return new Secret(address);
+}
+
+/** @throws Failure `request_invalid` for a text that is empty, too long or more than one line */
+function assertOneLine(text: string, what: string, advice: string): void {
+  if (text !== '' && !/[\r\n]/.test(text) && text.length <= MAX_TOKEN_LENGTH) return;
+  throw new Failure('request_invalid', `standard input is not one ${what}, and nothing was done: ${advice}`);
 }
 
 /** Why a text is no token, without the text itself; null if it may be one. */
@@ -61,6 +58,12 @@ function tokenProblem(token: string): string | null {
   if (token.length > MAX_TOKEN_LENGTH) return `standard input has more than ${MAX_TOKEN_LENGTH} characters`;
   if (/[\r\n]/.test(token)) return 'standard input has several lines';
   return TOKEN_CHARACTERS.test(token) ? null : 'standard input has a space or a character that is not printable ASCII';
+}
+
+/** What is typed at a terminal, without an echo, or comes on standard input; without white space around it. */
+async function readInput(question: string): Promise<string> {
+  const text = process.stdin.isTTY ? ((await promptHidden([question]))[0] ?? '') : await readStandardInput();
+  return text.trim();
 }
 
 /** The text on standard input. A text that is too long for a token is not read to its end. */

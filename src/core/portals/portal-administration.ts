@@ -35,11 +35,8 @@ export interface CloudChoice {
   readonly variables: readonly CloudVariable[];
   /** The redirect URI to register there; null if there is none, or while the hub has no address. */
   readonly redirectUri: string | null;
-  /**
-   * Whose redirect URI that is. `hub`: the hub's own, which follows its address; `configured`: one that the portal's key
-   * `redirect_uri` must name; `preset`: that of the preset.
-   */
-  readonly redirectFrom: 'hub' | 'configured' | 'preset';
+  /** Whether the portal's key `redirect_uri` must name it: neither the preset nor the hub fills it in. */
+  readonly isRedirectEntered: boolean;
 }
 
 /** Something that an installer enters for a cloud besides the client. */
@@ -55,8 +52,8 @@ interface CloudVariable {
 export interface PortalAdministration {
   /** The names of the portals, the default one first. */
   portals(): readonly string[];
-  /** The portals. May wait for one that was never reached. */
-  describePortals(): Promise<readonly PortalStatus[]>;
+  /** The portals, as far as they are known now. */
+  describePortals(): readonly PortalStatus[];
   /** Checks a portal without a login. @param name of it. @throws Failure `portal_unknown` */
   checkPortal(name: string): Promise<readonly PortalCheck[]>;
   /** The clouds of the catalogue, by name, and the hub's own redirect URI; null while it has no address. */

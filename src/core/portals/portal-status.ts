@@ -58,7 +58,8 @@ export function describeMovedEndpoint(
 export interface InspectedPortal {
   /** Null if the portal has moved no endpoint, or has no metadata. */
   readonly movedEndpoint: MovedEndpoint | null;
-  describeLogin(): Promise<PortalLogin>;
+  /** What is known of it now; never waits for the portal. */
+  describeLogin(): PortalLogin;
   /**
    * Checks the portal without a login, and sends no token that it has issued.
    * @param wall the hub's clock, in ms since 1970

@@ -42,7 +42,8 @@ export interface PortalsContext {
   readonly timers: Timers;
   readonly random: Random;
   readonly store: Pick<Store, 'setting' | 'saveSetting'>;
-  readonly log: Log;
+  /** Null if the portals are only tried: then their metadata is fetched when it is needed. */
+  readonly log: Pick<Log, 'warn'> | null;
 }
 
 /** `retry_lost_answer = "late"` is for portals that may end logins when a refresh token is used twice. */
@@ -161,6 +162,7 @@ async function connectOAuth2Portal(
     callbackAddress: () => callbackAddress(address(), httpPort),
     metadataCache: metadataCache(name, store),
   });
+  if (log === null) return portal;
   // The hub starts without it, but a person should know why no login is possible yet.
   void portal.loadMetadata().then((detail) => {
     if (detail !== null) log.warn('portal_metadata_missing', { portal: name, detail });
@@ -169,8 +171,8 @@ async function connectOAuth2Portal(
 }
 
 /** The hub's own redirect URI; null while it has no address. */
-function callbackAddress(address: string | null, port: number): string | null {
-  return address && `http://${urlHost(address)}:${port}/callback`;
+export function callbackAddress(address: string | null, port: number, scheme = 'http'): string | null {
+  return address && `${scheme}://${urlHost(address)}:${port}/callback`;
 }
 
 /** The store's setting with the metadata of a portal; empty for none. */

@@ -7,14 +7,22 @@ import type { PortalConfiguration } from '../../configuration/portals.ts';
 import { rfc3339 } from '../../core/clock.ts';
 import { joinNames } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
+import type { Log } from '../../core/log.ts';
 import { checkName } from '../../core/name.ts';
 import type { PortalAddition, PortalAdministration } from '../../core/portals/portal-administration.ts';
 import type { ReloadControl } from '../../core/reload.ts';
 import type { AddedPortals } from './added-portals.ts';
-import { connectPortals, metadataSetting, type Portals, type PortalsContext } from './connect-portals.ts';
+import {
+  callbackAddress,
+  connectPortals,
+  metadataSetting,
+  type Portals,
+  type PortalsContext,
+} from './connect-portals.ts';
 
 /** What {@link openPortalAdministration} needs. */
-export interface PortalAdministrationContext extends Omit<PortalsContext, 'store'> {
+export interface PortalAdministrationContext extends Omit<PortalsContext, 'store' | 'log'> {
+  readonly log: Log;
   readonly portals: Portals;
   readonly portalClients: Pick<PortalClients, 'accept' | 'rejected'>;
   /** The portals of the configuration, and those that people have added. */
@@ -85,7 +93,7 @@ export function createPortalAdministration(context: PortalAdministrationContext,
       const members = [...problems].map(([key, problem]) => [key.replace(`portals.${name}.`, ''), problem] as const);
       return { kind: 'invalid', problems: new Map(members) };
     }
-    await using tried = await connectPortals([configuration], { ...context, store: NO_STORE });
+    await using tried = await connectPortals([configuration], { ...context, store: NO_STORE, log: null });
     const checks = (await tried.inspect(name)?.check(() => clock.now().wall)) ?? [];
     if (checks.some((check) => check.name === 'client' && check.result === 'fail'))
       return { kind: 'client_rejected', checks };
@@ -103,20 +111,18 @@ export function createPortalAdministration(context: PortalAdministrationContext,
   return {
     portals: () => connections.portals,
     describePortals: () =>
-      Promise.all(
-        portals.names.map(async (name) => {
-          const { type, ...inspected } = inspectPortal(name);
-          const { login, redirectUri } = await inspected.describeLogin();
-          const at = reached.get(name);
-          const configuration = configured.find((portal) => portal.name === name);
-          const preset = configuration?.type === 'oauth2' ? configuration.preset : null;
-          return {
-            ...{ name, type, login, redirectUri, reached: at === undefined ? null : rfc3339(at.wall) },
-            ...(preset !== null && { preset }),
-            ...(added.names.has(name) && { added: true as const }),
-          };
-        }),
-      ),
+      portals.names.map((name) => {
+        const { type, ...inspected } = inspectPortal(name);
+        const { login, redirectUri } = inspected.describeLogin();
+        const at = reached.get(name);
+        const configuration = configured.find((portal) => portal.name === name);
+        const preset = configuration?.type === 'oauth2' ? configuration.preset : null;
+        return {
+          ...{ name, type, login, redirectUri, reached: at === undefined ? null : rfc3339(at.wall) },
+          ...(preset !== null && { preset }),
+          ...(added.names.has(name) && { added: true as const }),
+        };
+      }),
     async checkPortal(name) {
       const checks = await inspectPortal(name).check(() => clock.now().wall);
       // Somebody may have corrected it at the cloud.
@@ -125,7 +131,12 @@ export function createPortalAdministration(context: PortalAdministrationContext,
     },
     async cloudChoices() {
       const { describeClouds } = await import('../../configuration/cloud-choices.ts');
-      return describeClouds(context);
+      const { address, httpPort, httpsPort } = context;
+      return describeClouds({
+        lan: callbackAddress(address(), httpPort),
+        localhost: callbackAddress('localhost', httpPort),
+        https: callbackAddress(address(), httpsPort, 'https'),
+      });
     },
     async addPortal({ name, keys, clientSecret, replace }) {
       checkName('portal', name);

@@ -58,11 +58,10 @@ export async function findCloudForm(
 }
 
 function presetForm(
-  { name, title, register, clientSecret, variables, redirectUri, redirectFrom }: CloudChoice,
+  { name, title, register, clientSecret, variables, redirectUri, isRedirectEntered }: CloudChoice,
   { clientId, secret, optionalSecret }: Readonly<Record<'clientId' | 'secret' | 'optionalSecret', CloudField>>,
   { portal }: Texts,
 ): CloudForm {
-  const isEntered = redirectFrom === 'configured';
   const redirect = {
     ...{ key: 'redirect_uri', label: portal.redirect, hint: portal.redirectOwnHint },
     ...{ usual: redirectUri ?? '', isRequired: true },
@@ -78,9 +77,9 @@ function presetForm(
         ...{ key: `variables.${variable}`, label: variable, hint: portal.variableHint(description) },
         ...{ usual: usual ?? '', isRequired: usual === null },
       })),
-      ...(isEntered ? [redirect] : []),
+      ...(isRedirectEntered ? [redirect] : []),
     ],
     register,
-    redirectUri: isEntered ? null : redirectUri,
+    redirectUri: isRedirectEntered ? null : redirectUri,
   };
 }

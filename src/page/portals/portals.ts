@@ -16,8 +16,8 @@ export function servePortals(guard: AuthenticatedRoutes, options: PortalPagesOpt
   const { administration } = options;
   serveAddPortal(guard, options);
   guard.page('/portals', async (req) => {
-    const [portals, { clouds }] = await Promise.all([administration.describePortals(), administration.cloudChoices()]);
-    return sendInstallerPage(req, 200, portalsPage(req.context.texts, portals, clouds));
+    const { clouds } = await administration.cloudChoices();
+    return sendInstallerPage(req, 200, portalsPage(req.context.texts, administration.describePortals(), clouds));
   });
   guard.page('/portals/:name/remove', async (req) => {
     const { context, session } = req;

@@ -185,7 +185,7 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     return toRevocationOutcome(await this.#postAsClient(new URL(revocationEndpoint), form, limits));
   }
 
-  async describeLogin(): Promise<PortalLogin> {
+  describeLogin(): PortalLogin {
     const redirectUri = this.redirectAddress;
     return { login: redirectUri === null ? 'poll' : 'redirect', redirectUri };
   }

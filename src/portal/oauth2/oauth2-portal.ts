@@ -171,9 +171,11 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     return toRevocationOutcome(await this.#sender.send(request));
   }
 
-  async describeLogin(): Promise<PortalLogin> {
+  describeLogin(): PortalLogin {
     const { login } = this.#options.settings;
-    const isKnown = login !== 'auto' || (await this.#metadata.get()).kind === 'server';
+    const isKnown = login !== 'auto' || this.#metadata.isKnown;
+    // The next call may know more.
+    if (!isKnown) void this.#metadata.get();
     if (this.#usesDeviceCode(this.#metadata.endpoints.deviceAuthorization))
       return { login: 'device', redirectUri: null };
     const method = login === 'paste' || this.#endsElsewhere ? 'paste' : 'redirect';

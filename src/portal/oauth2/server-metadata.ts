@@ -99,6 +99,11 @@ export class MetadataSource {
     this.#now = now;
   }
 
+  /** Whether {@link endpoints} are all, because there is a document, or needs to be none. */
+  get isKnown(): boolean {
+    return this.#document !== null || this.#settings.issuer === null;
+  }
+
   /** The endpoints that are known now, without asking the server. */
   get endpoints(): Endpoints {
     return endpointsOf(this.#server(this.#document ?? {}));
