@@ -1,5 +1,6 @@
 import { type Appliance, connectionIds } from '../core/appliances/appliance.ts';
 import { confirmedTimeAt, type Instant } from '../core/clock.ts';
+import { isOwnConnection } from '../core/connections/connection.ts';
 import { hasScopeChanged } from '../core/grants/grant.ts';
 import type { FoundDeviceFlow, LanService, PairedConnection, TokenResult } from '../core/lan-service.ts';
 import { isInstallerInitiated, type Pairing, preferredLink } from '../core/pairings/pairing.ts';
@@ -30,14 +31,10 @@ export function createLanService(
   const { clock, log } = broker.environment;
 
   function pairedConnection({ connection }: Pairing): PairedConnection {
-    const { name, title } = connections.byId(connection) ?? { name: 'The connection', title: 'The connection' };
+    const found = connections.byId(connection);
+    const { name, title } = found ?? { name: 'The connection', title: 'The connection' };
     const users = appliances.usersOf(connection);
-    return {
-      connection: name,
-      title,
-      appliances: users.map((user) => user.name),
-      applianceTitles: users.map((user) => user.title),
-    };
+    return { connection: name, title, users, ...(found && isOwnConnection(found, users) && { own: true }) };
   }
 
   /** @param wanted its name; left out if the request does not say */
@@ -59,19 +56,18 @@ export function createLanService(
   function foundDeviceFlow(pairing: Pairing): FoundDeviceFlow {
     const { kind } = pairing.step;
     const found = pairedConnection(pairing);
-    const isOwn = found.appliances.length === 1 && found.appliances[0] === found.connection;
+    const { connection: name, title, own } = found;
     const appliance = appliances.byId(pairing.device?.appliance ?? '');
     return {
       pairing,
       ...found,
-      appliance: appliance?.name ?? found.connection,
-      applianceTitle: appliance?.title ?? found.title,
+      appliance: appliance === undefined ? { name, title } : { name: appliance.name, title: appliance.title },
       isApprovable:
         (kind === 'asking' || kind === 'waiting') &&
         !isInstallerInitiated(pairing) &&
         usableGrant(pairing) !== undefined,
       // Also if another scope is configured by now: the former grant is still in use.
-      needsInstaller: !isOwn && (grants.get(pairing.connection)?.health.kind ?? 'refused') !== 'refused',
+      needsInstaller: own !== true && (grants.get(pairing.connection)?.health.kind ?? 'refused') !== 'refused',
     };
   }
 
@@ -160,7 +156,7 @@ export function createLanService(
       if (pairing === null || grant === undefined) return;
       if (!(await deviceFlows.approve(userCode, grant.scope))) return;
       const { appliance, connection } = foundDeviceFlow(pairing);
-      log.info('device_flow_approved', { appliance, connection, user });
+      log.info('device_flow_approved', { appliance: appliance.name, connection, user });
     },
     async refuseDeviceFlow(userCode) {
       await ready;

@@ -7,7 +7,7 @@ import type {
   StoreKeyRotationResult,
 } from '../core/administration.ts';
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
-import type { ConnectionStatus } from '../core/connections/connection-status.ts';
+import type { ConnectionStatus, LoginStatus } from '../core/connections/connection-status.ts';
 import type { PairingStatus } from '../core/pairings/pairing-administration.ts';
 import type { PortalStatus } from '../core/portals/portal-status.ts';
 import type { Secret } from '../core/secret.ts';
@@ -57,16 +57,18 @@ function snakeCase(name: string): string {
 }
 
 /** What the status of a login says only within the hub: where files are, and what the conditions are derived from. */
-type InternalMember = 'credentialLocation' | 'withoutRefreshToken' | 'applianceTitles';
+type InternalMember = 'credentialLocation' | 'withoutRefreshToken';
 
 /** The status of a login, without what is said only within the hub. */
-type PublicStatus<Status extends ConnectionStatus | ApplianceStatus, Internal extends string = InternalMember> = Omit<
+type PublicStatus<Status extends LoginStatus, Internal extends string = InternalMember> = Omit<
   Status,
   Internal | 'problem'
-> & { readonly problem: Omit<NonNullable<Status['problem']>, 'condition'> | null };
+> & { readonly problem: Omit<NonNullable<LoginStatus['problem']>, 'condition'> | null };
 
-/** A connection, in `status`. */
-export type ConnectionResponse = Wire<PublicStatus<ConnectionStatus>>;
+/** A connection, in `status`; `appliances` are the names of those that use it. */
+export type ConnectionResponse = Wire<PublicStatus<Omit<ConnectionStatus, 'users'>>> & {
+  readonly appliances: readonly string[];
+};
 /** An appliance, in `status`. What is unusual about its usage is in the conditions. */
 export type ApplianceResponse = Wire<PublicStatus<ApplianceStatus, InternalMember | 'unusualUsage'>>;
 export type HubResponse = Wire<HubStatus>;

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import * as v from 'valibot';
 import type { Administration, IssuedCredentials } from '../core/administration.ts';
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
-import type { ConnectionStatus } from '../core/connections/connection-status.ts';
+import type { ConnectionStatus, LoginStatus } from '../core/connections/connection-status.ts';
 import { Failure } from '../core/failure.ts';
 import type { PortalAddition } from '../core/portals/portal-administration.ts';
 import { publicReason } from '../core/reports/pairing-failure.ts';
@@ -64,12 +64,12 @@ function createHandlers(administration: Administration): Handlers {
       const { connections, appliances, ...rest } = await administration.status();
       return {
         ...toWire(rest),
-        connections: await mapInSlices(connections, (each) => loginResponse(each)),
+        connections: await mapInSlices(connections, (each) => connectionResponse(each)),
         appliances: await mapInSlices(appliances, (each) => applianceResponse(each)),
       };
     },
     removeHub: ({ name }) => administration.removeHub(name),
-    portals: async () => ({ portals: toWire(await administration.describePortals()) }),
+    portals: async () => ({ portals: toWire(administration.describePortals()) }),
     checkPortal: async ({ name }) => ({ checks: await administration.checkPortal(name) }),
     async addPortal({ client_secret: secret, ...portal }, afterwards) {
       const added = await administration.addPortal({
@@ -93,12 +93,12 @@ function createHandlers(administration: Administration): Handlers {
     moveAppliance: async ({ name, connections }) =>
       applianceResponse(await administration.moveAppliance(name, connections)),
     addConnection: async ({ name, scope, portal }) =>
-      loginResponse(await administration.addConnection(name, scope, portal)),
+      connectionResponse(await administration.addConnection(name, scope, portal)),
     removeConnection: async ({ name, even_if_used }) => ({
       portal_told: await administration.removeConnection(name, even_if_used),
     }),
     importGrant: async ({ refresh_token, ...request }) =>
-      loginResponse(await administration.importGrant({ ...request, refreshToken: new Secret(refresh_token) })),
+      connectionResponse(await administration.importGrant({ ...request, refreshToken: new Secret(refresh_token) })),
     removeAppliance: async ({ name }) => ({ portal_told: await administration.removeAppliance(name) }),
     rotateSecret: async ({ name, replace_keys }) =>
       credentialsResponse(await administration.rotateSecret(name, replace_keys)),
@@ -137,7 +137,7 @@ function createHandlers(administration: Administration): Handlers {
       };
     },
     history: ({ name }) => administration.history(name),
-    refresh: async ({ name }) => loginResponse(await administration.refresh(name)),
+    refresh: async ({ name }) => connectionResponse(await administration.refresh(name)),
     setupCode: async () => setupCodeResponse(await administration.setupCode()),
     rotateSetupCode: async () => setupCodeResponse(await administration.rotateSetupCode()),
     rotateStoreKey: async () => toWire(await administration.rotateStoreKey()),
@@ -172,17 +172,19 @@ function applianceResponse({ unusualUsage: _, ...status }: ApplianceStatus): App
   return loginResponse(status);
 }
 
+/** The public status of a connection, with the names of the appliances that use it. */
+function connectionResponse({ users, ...status }: ConnectionStatus): ConnectionResponse {
+  return { ...loginResponse(status), appliances: users.map(({ name }) => name) };
+}
+
 /** The public status of a connection or an appliance. The locations of files are left out; they are in the messages. */
-function loginResponse(status: Omit<ApplianceStatus, 'unusualUsage'>): ApplianceResponse;
-function loginResponse(status: ConnectionStatus): ConnectionResponse;
-function loginResponse({
+function loginResponse<Status extends LoginStatus>({
   credentialLocation: _,
   withoutRefreshToken: __,
   pairingFailed: failed,
   problem: found,
-  ...rest
-}: Omit<ApplianceStatus, 'unusualUsage'> | ConnectionStatus) {
-  const { applianceTitles: ___, ...status } = { applianceTitles: null, ...rest };
+  ...status
+}: Status) {
   const pairingFailed = failed && { ...failed, reason: publicReason(failed.reason) };
   const problem = found && { code: found.code, message: found.message, since: found.since };
   return toWire({ ...status, problem, ...(pairingFailed && { pairingFailed }) });

@@ -90,12 +90,12 @@ export function utcDay(wall: number): number {
   return Math.floor(wall / DAY);
 }
 
-/** A duration for people, in its largest fitting unit: `45 s`, `12 min`, `3 h`, `2 d`. */
-export function formatDuration(seconds: number): string {
-  if (seconds < 120) return `${Math.max(0, Math.floor(seconds))} s`;
-  if (seconds < 2 * 3600) return `${Math.floor(seconds / 60)} min`;
-  if (seconds < 2 * 86_400) return `${Math.floor(seconds / 3600)} h`;
-  return `${Math.floor(seconds / 86_400)} d`;
+/** A duration for people, in its largest fitting unit: `45 s`, `12 min`, `3 h`, `2 d`. @param round `Math.ceil` for a promise */
+export function formatDuration(seconds: number, round: (count: number) => number = Math.floor): string {
+  if (seconds < 120) return `${Math.max(0, round(seconds))} s`;
+  if (seconds < 2 * 3600) return `${round(seconds / 60)} min`;
+  if (seconds < 2 * 86_400) return `${round(seconds / 3600)} h`;
+  return `${round(seconds / 86_400)} d`;
 }
 
 /** How far the hub's clock may be off a portal's before a check warns, and before it fails, in ms. */

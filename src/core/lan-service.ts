@@ -1,5 +1,6 @@
 import type { Appliance } from './appliances/appliance.ts';
 import type { ClientMetadata, RegistrationResult } from './appliances/registration.ts';
+import type { Named } from './name.ts';
 import type { AuthorizationResponse, StatefulResponse } from './pairings/authorization-response.ts';
 import type { Pairing, PairingFailureReason } from './pairings/pairing.ts';
 import type { BatchForBrowser, BatchLoginLinkResult } from './pairings/pairing-batch.ts';
@@ -94,10 +95,10 @@ export interface PairedConnection {
   /** Its name. */
   readonly connection: string;
   readonly title: string;
-  /** The names of the appliances that use it. */
-  readonly appliances: readonly string[];
-  /** Their titles, in the same order. */
-  readonly applianceTitles: readonly string[];
+  /** The appliances that use it. */
+  readonly users: readonly Named[];
+  /** As in {@link ConnectionStatus}. */
+  readonly own?: true;
 }
 
 /** A pairing with its connection. */
@@ -107,9 +108,8 @@ interface FoundPairing extends PairedConnection {
 
 /** The device flow of a user code. */
 export interface FoundDeviceFlow extends FoundPairing {
-  /** The name of the appliance that has begun it, and its title. */
-  readonly appliance: string;
-  readonly applianceTitle: string;
+  /** The appliance that has begun it. */
+  readonly appliance: Named;
   /**
    * Whether an installer can let the appliance use the grant that the connection has, so that nobody needs to log in at
    * the portal.

@@ -7,7 +7,7 @@ import type { Texts } from './texts/en.ts';
 const MAX_LISTED_NAMES = 4;
 
 /** Names as part of a sentence, such as "thermostat and dashboard". */
-export function joinNames(names: readonly string[], { language, connection }: Texts): string {
+function joinNames(names: readonly string[], { language, connection }: Texts): string {
   const listed =
     names.length > MAX_LISTED_NAMES
       ? [...names.slice(0, MAX_LISTED_NAMES - 1), connection.others(names.length - MAX_LISTED_NAMES + 1)]
@@ -16,18 +16,18 @@ export function joinNames(names: readonly string[], { language, connection }: Te
   return new Intl.ListFormat(language === 'en' ? 'en-GB' : language, { type: 'conjunction' }).format(listed);
 }
 
+/** The titles of appliances as part of a sentence. */
+export function joinTitles(users: readonly Named[], texts: Texts): string {
+  return joinNames(
+    users.map(({ title }) => title),
+    texts,
+  );
+}
+
 /** What people call appliances or connections, by their names. */
 export function titlesOf(all: readonly Named[]): (name: string) => string {
   const titles = new Map(all.map(({ name, title }) => [name, title]));
   return (name) => titles.get(name) ?? name;
-}
-
-/** The names of a connection and of the appliances that use it. */
-type PairedNames = Pick<PairedConnection, 'connection' | 'appliances'>;
-
-/** Whether the only appliance of a connection has its name, so that pages name only the appliance. */
-export function isOwnConnection({ connection, appliances }: PairedNames): boolean {
-  return appliances.length === 1 && appliances[0] === connection;
 }
 
 /**
@@ -35,14 +35,14 @@ export function isOwnConnection({ connection, appliances }: PairedNames): boolea
  * @param one the sentence for one name; `several` for a list of names
  */
 export function sentenceAbout(
-  { title, applianceTitles }: Pick<PairedConnection, 'title' | 'applianceTitles'>,
+  { title, users }: Pick<PairedConnection, 'title' | 'users'>,
   texts: Texts,
   one: (name: string) => string,
   several: (names: string) => string,
 ): string {
-  const [first, ...others] = applianceTitles;
+  const [first, ...others] = users;
   if (first === undefined) return one(texts.connection.title(title));
-  return others.length === 0 ? one(first) : several(joinNames(applianceTitles, texts));
+  return others.length === 0 ? one(first.title) : several(joinTitles(users, texts));
 }
 
 /** Says that a shared login must be renewed. @param title of the connection @param users the titles of its appliances */
@@ -53,10 +53,10 @@ export function renewalText(title: string, users: readonly string[], texts: Text
 
 /** A sentence that names a shared connection; empty if the sentence before has named it. */
 export function connectionNote(paired: PairedConnection, { connection: texts }: Texts): string {
-  return isOwnConnection(paired) || paired.appliances.length === 0 ? '' : texts.about(paired.title);
+  return paired.own || paired.users.length === 0 ? '' : texts.about(paired.title);
 }
 
 /** The page that shows a connection: its own, or that of the appliance whose own connection it is. */
-export function pagePathOf(paired: PairedNames): string {
-  return isOwnConnection(paired) ? appliancePath(paired.connection) : connectionPath(paired.connection);
+export function pagePathOf({ connection, own }: Pick<PairedConnection, 'connection' | 'own'>): string {
+  return own ? appliancePath(connection) : connectionPath(connection);
 }

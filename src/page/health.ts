@@ -1,12 +1,20 @@
 import type { StatusReport } from '../core/administration.ts';
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
 import type { ConnectionStatus, LoginStatus } from '../core/connections/connection-status.ts';
-import { type Condition, concernsHub, groupOf, isHarmless } from '../core/health/condition.ts';
+import {
+  type Condition,
+  concernsHub,
+  groupByConnection,
+  groupOf,
+  groupOfAppliances,
+  isHarmless,
+  type SubjectCondition,
+} from '../core/health/condition.ts';
 import type { ConditionSeverity } from '../core/health/condition-record.ts';
 import type { Notice, NoticeCode } from '../core/health/notice.ts';
 import { USER_CODE_FORMAT } from '../core/letter-code.ts';
 import { credentialsAdvice } from './callback/pairing-messages.ts';
-import { joinNames, renewalText, titlesOf } from './connection-names.ts';
+import { joinTitles, renewalText, titlesOf } from './connection-names.ts';
 import type { DisplaySeverity } from './elements.ts';
 import type { Texts } from './texts/en.ts';
 
@@ -39,6 +47,9 @@ export interface LoginHealth {
   readonly advice: readonly string[];
 }
 
+/** The most severe first. */
+export const SEVERITY_ORDER: readonly DisplaySeverity[] = ['bad', 'warn', 'waiting', 'neutral', 'good'];
+
 /** For an appliance or hub with a condition; without one the severity is `good`. */
 const DISPLAY_SEVERITIES: Readonly<Record<ConditionSeverity, DisplaySeverity>> = {
   error: 'bad',
@@ -67,20 +78,48 @@ export function applianceHealth(
   return loginHealth(appliance, appliance.title, conditions, notices, texts);
 }
 
-/**
- * The health of a connection that several appliances share, or that nobody uses.
- * @param conditions the connection's conditions, the most severe first
- * @param notices the connection's notices
- */
+/** The health of a connection that several appliances share, or that nobody uses. */
+export interface ConnectionHealth extends LoginHealth {
+  /** What is wrong with the login alone. */
+  readonly severity: DisplaySeverity;
+  /** Whether a person has to act, for the login or for one of its appliances. */
+  readonly needsAttention: boolean;
+  /** The most severe of the login and its appliances. */
+  readonly overallSeverity: DisplaySeverity;
+}
+
+/** Returns the health of each connection that several appliances share, or that nobody uses. */
 export function connectionHealth(
+  { conditions, notices }: Pick<StatusReport, 'conditions' | 'notices'>,
+  texts: Texts,
+): (connection: ConnectionStatus) => ConnectionHealth {
+  const [byConnection, byAppliance] = [groupByConnection(conditions), groupOfAppliances(conditions)];
+  const noticesOf = Map.groupBy(
+    notices.filter(({ appliance }) => appliance === null),
+    ({ connection }) => connection,
+  );
+  return (connection) => {
+    const { name, users } = connection;
+    const health = ofConnection(connection, byConnection.get(name) ?? [], noticesOf.get(name) ?? [], texts);
+    const ofUsers = users.flatMap((user) => byAppliance.get(user.name) ?? []);
+    const severities = [health.severity, ...ofUsers.map(displaySeverity)];
+    return {
+      ...health,
+      needsAttention: health.needsAttention || ofUsers.some(({ severity }) => severity === 'error'),
+      overallSeverity: SEVERITY_ORDER.find((one) => severities.includes(one)) ?? health.severity,
+    };
+  };
+}
+
+/** What is said of the login of a connection. */
+function ofConnection(
   connection: ConnectionStatus,
   conditions: readonly Condition[],
   notices: readonly Pick<Notice, 'code'>[],
   texts: Texts,
 ): LoginHealth {
-  const { title, applianceTitles } = connection;
-  if (applianceTitles.length > 0)
-    return loginHealth(connection, joinNames(applianceTitles, texts), conditions, notices, texts);
+  const { title, users } = connection;
+  if (users.length > 0) return loginHealth(connection, joinTitles(users, texts), conditions, notices, texts);
   const quoted = texts.connection.quoted(title);
   const health = loginHealth(connection, quoted, conditions, notices, texts);
   const capitalize = (text: string) => (text.startsWith(quoted) ? text.charAt(0).toUpperCase() + text.slice(1) : text);
@@ -101,8 +140,10 @@ function loginHealth(
   const { states } = texts;
   const { authorizeUrl, wantedScope } = login;
   const [mostSevere] = conditions;
-  const ofLogin = healthKindOf(login);
-  const kind = (ofLogin === 'connected' && mostSevere && KINDS_OF_CONNECTED[mostSevere.code]) || ofLogin;
+  const kindOfLogin = healthKindOf(login);
+  const kindsOfUse =
+    kindOfLogin === 'connected' ? conditions.flatMap(({ code }) => KINDS_OF_CONNECTED[code] ?? []) : [];
+  const kind = kindsOfUse[0] ?? kindOfLogin;
   const warnings: Partial<Record<NoticeCode, (name: string) => string>> = states.warnings;
   const advice = [
     ...notices.flatMap(({ code }) => warnings[code]?.(subject) ?? []),
@@ -181,19 +222,15 @@ export function hubHealth(
       others.length === 0 ? overview.oneConnected(first.title) : overview.allConnected(appliances.length);
     return { severity: 'good', headline };
   }
-  const [applianceTitle, connectionTitle] = [titlesOf(appliances), titlesOf(connections)];
-  const sameSeverity = problems.flatMap((one) => {
-    if (one.severity !== mostSevere.severity || concernsHub(one)) return [];
-    const appliance = one.appliance && applianceTitle(one.appliance);
-    const { code, severity } = one;
-    const users = one.appliances.map(applianceTitle);
-    return { code, severity, connection: connectionTitle(one.connection), appliance, appliances: users };
-  });
-  const about = (matches: (condition: (typeof sameSeverity)[number]) => boolean, sentences: Sentences) =>
-    countedText(sameSeverity.filter(matches), sentences);
+  const titles = { appliance: titlesOf(appliances), connection: titlesOf(connections) };
+  const sameSeverity = problems.flatMap((one) =>
+    one.severity !== mostSevere.severity || concernsHub(one) ? [] : [one],
+  );
+  const about = (matches: (condition: SubjectCondition) => boolean, sentences: Sentences) =>
+    countedText(sameSeverity.filter(matches), sentences, titles);
   const attention: Sentences = {
     one: overview.needsAttention,
-    login: ({ connection }) => overview.login.needsAttention(connection),
+    login: overview.login.needsAttention,
     several: overview.severalNeedAttention,
   };
   switch (mostSevere.severity) {
@@ -202,7 +239,7 @@ export function hubHealth(
       const renewal: Sentences = {
         ...attention,
         one: overview.needsLogin,
-        login: ({ connection, appliances: users }) => renewalText(connection, users, texts),
+        login: (connection, users) => renewalText(connection, users, texts),
       };
       const headline = about(() => true, groupOf(mostSevere) === 'needs pairing' ? renewal : attention);
       return { severity: 'bad', headline: headline ?? overview.hubNeedsAttention };
@@ -211,7 +248,7 @@ export function hubHealth(
       const headline =
         about((one) => groupOf(one) === 'retrying', {
           one: overview.notRefreshed,
-          login: ({ connection }) => overview.login.notRefreshed(connection),
+          login: overview.login.notRefreshed,
           several: overview.severalNotRefreshed,
         }) ??
         about((one) => groupOf(one) === 'waits for approval', { ...attention, one: overview.needsApproval }) ??
@@ -222,19 +259,19 @@ export function hubHealth(
       const waiting =
         about(({ code }) => code === 'login_open', {
           one: overview.waitsForLogin,
-          login: ({ connection }) => overview.login.waitsForPerson(connection),
+          login: overview.login.waitsForPerson,
           several: overview.severalWaitForLogin,
         }) ??
         about(({ code }) => code === 'portal_awaited', {
           one: overview.waitsForPortal,
-          login: ({ connection }) => overview.login.waitsForPortal(connection),
+          login: overview.login.waitsForPortal,
           several: overview.severalWaitForPortal,
         });
       if (waiting !== null) return { severity: 'waiting', headline: waiting };
       const others =
         about((one) => groupOf(one) !== 'active', {
           one: overview.needsFirstLogin,
-          login: ({ connection }) => overview.login.notConnected(connection),
+          login: overview.login.notConnected,
           several: overview.severalNotConnected,
         }) ??
         about(({ code }) => code === 'appliance_refused', { ...attention, ...overview.refused }) ??
@@ -245,29 +282,31 @@ export function hubHealth(
   }
 }
 
-/** What a condition is about, by titles: an appliance, or a connection that is not an appliance's own. */
-interface Subject {
-  readonly connection: string;
-  readonly appliance: string | null;
-  readonly appliances: readonly string[];
+/** Sentences by titles: about one appliance, one shared connection and its appliances, or so many appliances. */
+interface Sentences {
+  readonly one: (appliance: string) => string;
+  readonly login: (connection: string, appliances: readonly string[]) => string;
+  readonly several: (count: number) => string;
 }
 
-/** Sentences about one appliance, one shared connection, or so many appliances. */
-interface Sentences {
-  one(appliance: string): string;
-  login(subject: Subject): string;
-  several(count: number): string;
-}
+/** Returns what people call an appliance or a connection, by its name: several may have the same title. */
+type TitlesOf = Readonly<Record<'appliance' | 'connection', (name: string) => string>>;
 
 /** The sentence about the subjects of these conditions; null if there are none. */
-function countedText(subjects: readonly Subject[], { one, login, several }: Sentences): string | null {
-  const used = subjects.filter(({ appliances }) => appliances.length > 0);
+function countedText(
+  conditions: readonly SubjectCondition[],
+  { one, login, several }: Sentences,
+  titles: TitlesOf,
+): string | null {
+  const used = conditions.filter(({ appliances }) => appliances.length > 0);
   // A connection that nobody uses is not counted beside those that are in use.
-  const counted = used.length > 0 ? used : subjects;
+  const counted = used.length > 0 ? used : conditions;
   const names = new Set(counted.map(({ connection, appliance }) => appliance ?? `login ${connection}`));
   const [first] = counted;
   if (first === undefined) return null;
   const affected = new Set(counted.flatMap(({ appliances }) => appliances));
   if (names.size > 1 && affected.size > 1) return several(affected.size);
-  return first.appliance === null ? login(first) : one(first.appliance);
+  return first.appliance === null
+    ? login(titles.connection(first.connection), first.appliances.map(titles.appliance))
+    : one(titles.appliance(first.appliance));
 }

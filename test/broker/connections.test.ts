@@ -35,7 +35,7 @@ describe('new connection', () => {
       portal: 'other',
       scope: 'RemoteControl Monitoring',
       state: 'unpaired',
-      appliances: [],
+      users: [],
     });
     expect(harness.connection('heating').origin).toBe('added');
     await expectStored(harness);
@@ -252,11 +252,12 @@ describe('removed connection', () => {
   test('each appliance of a removed connection gets its own, and its credentials serve that', async () => {
     const harness = await BrokerHarness.start();
     const { id } = await harness.addConnection('shared', { scope: 'RemoteControl' });
-    for (const name of ['dashboard', 'shared', 'thermostat']) await harness.addUser(name, 'shared');
+    for (const name of ['dashboard', 'Shared', 'thermostat']) await harness.addUser(name, 'shared');
     await harness.pairAgain('shared');
     const credentials = harness.run.appliances.list().map((appliance) => appliance.credentials);
     await administrationOf(harness).removeConnection('shared', true);
     expect(connectionNames(harness)).toEqual(['dashboard', 'shared', 'thermostat']);
+    expect(harness.connection('shared').title).toBe('Shared');
     expect(harness.run.connections.list()).toMatchObject(
       Array(3).fill({ scope: 'RemoteControl', portal: 'home', origin: 'implicit' }),
     );

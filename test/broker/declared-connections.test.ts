@@ -164,6 +164,14 @@ test('a connection that is no longer declared is removed only if it has no grant
   await administrationOf(harness).removeConnection('paired', false);
 });
 
+test('a connection that is no longer declared becomes the own one of its only appliance, with its title, if that has its name', async () => {
+  const harness = await BrokerHarness.start();
+  await declare(harness, [FAMILY]);
+  await harness.addUser('Family', 'family');
+  await declare(harness, []);
+  expect(harness.connection('family')).toMatchObject({ title: 'Family', origin: 'implicit' });
+});
+
 test('a declared appliance that switches to a shared connection gets its own grant back when it switches back', async () => {
   const harness = await BrokerHarness.start();
   await declare(harness, [FAMILY], appliance('heater', null));

@@ -43,7 +43,7 @@ describe('import of a grant', () => {
       name: 'cloud',
       state: 'active',
       scope: 'Monitoring',
-      appliances: [],
+      users: [],
     });
     expect(harness.connection('cloud').origin).toBe('added');
     expect(await harness.whoami(await tokenOf(harness))).toBe(200);
@@ -122,7 +122,7 @@ describe('import of a grant', () => {
     registrations.setOpenFor(MINUTE);
     const metadata = { clientName: 'cloud', scope: null, softwareId: null, keys: [{ kty: 'EC' }] };
     await registrations.register(metadata, null, 'a stranger');
-    expect(await importTo(harness, other.refreshToken)).toMatchObject({ state: 'active', appliances: [] });
+    expect(await importTo(harness, other.refreshToken)).toMatchObject({ state: 'active', users: [] });
     expect(harness.run.appliances.list().map(({ name }) => name)).toEqual(['cloud-2']);
     // The stranger is not approved in time.
     await harness.time.pass(25 * 60 * MINUTE);

@@ -108,8 +108,8 @@ describe('device flow of an appliance whose connection is paired', () => {
     const { harness, flow, before } = await startPaired();
     expect(await lanServiceOf(harness).findPairingByUserCode(flow.userCode)).toMatchObject({
       connection: 'shared',
-      appliance: 'heater',
-      appliances: ['dashboard', 'heater'],
+      appliance: { name: 'heater', title: 'heater' },
+      users: ['dashboard', 'heater'].map((name) => ({ name, title: name })),
       isApprovable: true,
       needsInstaller: true,
     });

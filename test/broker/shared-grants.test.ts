@@ -97,7 +97,7 @@ describe('appliance of a shared connection', () => {
     expect(await harness.run.store.grants()).toEqual(before);
     expect(administration.connectionStatusOf(harness.connection('shared'))).toMatchObject({
       state: 'active',
-      appliances: ['heater', 'thermostat'],
+      users: ['heater', 'thermostat'].map((name) => ({ name, title: name })),
     });
     for (const name of ['heater', 'thermostat']) await administration.removeAppliance(name);
     expect(await harness.token(harness.connection('shared').id)).toBe(token);

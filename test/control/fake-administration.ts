@@ -25,6 +25,7 @@ import {
   hubStatus,
   hubStatusReport,
   PAGE,
+  usersNamed,
   withLoginOf,
 } from './status-samples.ts';
 
@@ -182,8 +183,8 @@ export class FakeAdministration implements Administration {
   connections(): ConnectionStatus[] {
     const users = [...this.appliances.values()];
     const added = [...this.addedConnections.values()].map((connection) => {
-      const appliances = users.flatMap((user) => (user.connection === connection.name ? [user.name] : [])).sort();
-      return { ...connection, appliances, applianceTitles: appliances };
+      const names = users.flatMap((user) => (user.connection === connection.name ? [user.name] : [])).sort();
+      return { ...connection, users: usersNamed(...names) };
     });
     const own = connectionsOf(users.filter(({ connection }) => !this.addedConnections.has(connection)));
     return [...added, ...own].sort(byNameOrder);
@@ -198,9 +199,12 @@ export class FakeAdministration implements Administration {
   }
 
   async removeConnection(name: string, evenIfUsed: boolean) {
-    const { appliances } = this.#findConnection(name);
-    if (appliances.length > 0 && !evenIfUsed)
-      throw new Failure('connection_in_use', `${appliances.join(', ')} use the connection ${name}: add --yes`);
+    const { users } = this.#findConnection(name);
+    if (users.length > 0 && !evenIfUsed)
+      throw new Failure(
+        'connection_in_use',
+        `${users.map((user) => user.name).join(', ')} use the connection ${name}: add --yes`,
+      );
     this.addedConnections.delete(name);
     return this.isPortalTold;
   }

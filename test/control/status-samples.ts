@@ -4,6 +4,7 @@ import type { ApplianceStatus } from '../../src/core/appliances/appliance-status
 import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
 import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
 import type { Notice } from '../../src/core/health/notice.ts';
+import type { Named } from '../../src/core/name.ts';
 
 /** The status of a hub, with these changes. */
 export function hubStatus(changes: Partial<HubStatus> = {}): HubStatus {
@@ -30,8 +31,12 @@ export function applianceStatus(changes: Partial<ApplianceStatus> & { name: stri
 
 /** The status of an unpaired connection that nobody uses, with these changes. */
 export function connectionStatus(changes: Partial<ConnectionStatus> & { name: string }): ConnectionStatus {
-  const { name: title, appliances = [] } = changes;
-  return { title, appliances, applianceTitles: appliances, loginEnds: null, ...UNPAIRED, ...changes };
+  return { title: changes.name, users: [], loginEnds: null, ...UNPAIRED, ...changes };
+}
+
+/** The users of a connection, with their names as titles. */
+export function usersNamed(...names: readonly string[]): Named[] {
+  return names.map((name) => ({ name, title: name }));
 }
 
 /** The connections that these appliances use, sorted by name. */
@@ -40,8 +45,12 @@ export function connectionsOf(appliances: readonly ApplianceStatus[]): Connectio
   const connections = [...byName].map(([name, [first, ...others]]) => {
     const users = [first, ...others].flatMap((user) => user ?? []).sort(byNameOrder);
     const own = users.length === 1 && first?.name === name ? { own: true as const } : { title: name };
-    const [appliances, applianceTitles] = [users.map((user) => user.name), users.map((user) => user.title)];
-    return connectionStatus({ ...first, name, appliances, applianceTitles, ...own });
+    return connectionStatus({
+      ...first,
+      name,
+      users: users.map(({ name: user, title }) => ({ name: user, title })),
+      ...own,
+    });
   });
   return connections.sort(byNameOrder);
 }
@@ -58,8 +67,11 @@ const UNPAIRED = {
 } as const;
 
 /** Connections as the control socket sends them. */
-export function connectionsOnWire(connections: readonly ConnectionStatus[]): unknown {
-  return toWire(connections.map(({ applianceTitles: _, ...connection }) => connection));
+export function connectionsOnWire(connections: readonly ConnectionStatus[]) {
+  return connections.map(({ users, ...connection }) => ({
+    ...toWire(connection),
+    appliances: users.map(({ name }) => name),
+  }));
 }
 
 /** Sorts by name. */
@@ -90,7 +102,7 @@ export function hubStatusReport(
 
 /** An appliance with the login of a connection. */
 export function withLoginOf(appliance: ApplianceStatus, connection: ConnectionStatus): ApplianceStatus {
-  const { appliances: _, applianceTitles: __, loginEnds: ___, declared: ____, own: _____, ...login } = connection;
+  const { users: _, loginEnds: __, declared: ___, own: ____, ...login } = connection;
   const { name, title } = appliance;
   return { ...appliance, ...login, name, title };
 }

@@ -26,7 +26,7 @@ import { renderMetrics } from '../../src/metrics/exposition.ts';
 import { overviewPage } from '../../src/page/overview/overview.ts';
 import { en } from '../../src/page/texts/en.ts';
 import { version } from '../../src/system/version.ts';
-import { applianceStatus, connectionsOf, hubStatus, PAGE } from '../control/status-samples.ts';
+import { applianceStatus, connectionsOf, connectionsOnWire, hubStatus, PAGE } from '../control/status-samples.ts';
 import { root } from '../project/checkout.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';
 import { DAY, HOUR } from './samples.ts';
@@ -198,7 +198,7 @@ async function rendered(state: State) {
 }
 
 function statusResponse(status: StatusReport): StatusResponse {
-  return toWire(status);
+  return { ...toWire(status), connections: connectionsOnWire(status.connections) };
 }
 
 /** The notices of conditions that have lasted, and failed, for `lasting` ms. */

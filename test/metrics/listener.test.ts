@@ -208,7 +208,7 @@ describe('the metrics listener', () => {
     expect(value('latchkey_login_ends_timestamp_seconds', { connection: 'netatmo' })).toBe(
       Date.UTC(2031, 4, 5, 6, 7, 8) / 1000,
     );
-    const { loginEnds: _, appliances: __, ...login } = unused[0] ?? connectionStatus({ name: '' });
+    const { loginEnds: _, users: __, ...login } = unused[0] ?? connectionStatus({ name: '' });
     const user = applianceStatus({ ...login, name: 'thermostat', connection: 'netatmo' });
     appliances = [user];
     expect((await get(listener, '/readyz')).status).toBe(503);

@@ -5,7 +5,7 @@ import { credentialsPage } from '../../src/page/add-appliance/credentials.ts';
 import { confirmationPage, secretRotationConfirmation } from '../../src/page/appliance/confirmations.ts';
 import { qrSvg } from '../../src/page/elements.ts';
 import { en } from '../../src/page/texts/en.ts';
-import { connectionStatus } from '../control/status-samples.ts';
+import { connectionStatus, usersNamed } from '../control/status-samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
 const FRAME = { hubName: 'Test hub', texts: en };
@@ -25,7 +25,7 @@ describe('the form that adds an appliance', () => {
 
   it('the form for a new appliance shows a problem beside its field, and escapes what was typed', () => {
     const typed = { name: SCRIPT, connection: SCRIPT, scope: SCRIPT, portal: SCRIPT };
-    const connections = [connectionStatus({ name: SCRIPT, appliances: [SCRIPT] })];
+    const connections = [connectionStatus({ name: SCRIPT, users: usersNamed(SCRIPT) })];
     const choices = { portals: [SCRIPT, 'home'], connections };
     const { body } = addAppliancePage(FRAME, SESSION, 'token', choices, typed, { scope: 'Not so.' });
     expect(body).toMatch(
@@ -40,7 +40,7 @@ describe('the form that adds an appliance', () => {
 describe('the choice of a login for a new appliance', () => {
   const shown = (connection: string, problems = {}) => {
     const connections = [
-      connectionStatus({ name: 'netatmo', appliances: ['dashboard', 'thermostat'] }),
+      connectionStatus({ name: 'netatmo', users: usersNamed('dashboard', 'thermostat') }),
       connectionStatus({ name: 'spare' }),
     ];
     const typed = { name: 'blinds', connection, scope: '', portal: '' };

@@ -16,6 +16,7 @@ import {
   connectionsOf,
   hubStatus,
   hubStatusReport,
+  usersNamed,
   withLoginOf,
 } from '../control/status-samples.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';
@@ -76,7 +77,11 @@ describe("the hub's health on the overview", () => {
     ],
     ['one asks with a wrong secret', [appliance('car', { refused: REFUSED })], 'car needs attention.'],
     ['one must be paired again', [appliance('car'), refused('wallbox')], 'wallbox needs a new login.'],
-    ['several need a person', [refused('car'), refused('wallbox')], '2 appliances need attention.'],
+    [
+      'several with the same title need a person',
+      [refused('car'), refused('car-2')].map((one) => ({ ...one, title: 'Car' })),
+      '2 appliances need attention.',
+    ],
     ['one was never paired', [appliance('car', { state: 'unpaired' })], 'car is not connected yet.'],
     [
       'a login is waited for',
@@ -106,6 +111,18 @@ describe("the hub's health on the overview", () => {
     ],
   ])("the overview states the hub's health in one sentence if %s", ([, appliances, sentence]) => {
     expect(health(page(appliances))).toBe(sentence);
+  });
+
+  it('an appliance whose login ends soon is still shown as one that asks with a wrong secret', () => {
+    const car = appliance('car', { refused: REFUSED });
+    const connections = connectionsOf([car]).map((one) => ({
+      ...one,
+      loginEnds: '2031-05-09',
+      loginEndingSince: '2031-05-04T06:00:00Z',
+    }));
+    const status = hubStatusReport(HUB, [car], [], NOW, connections);
+    const { body } = overviewPage(status, { hubName: 'Test hub', texts: en }, SESSION, ['home'], NOW);
+    expect(body).toContain(en.states.kinds.refused);
   });
 
   it('the overview states that the hub needs a person if only the hub has a problem', () => {
@@ -239,9 +256,9 @@ describe('actions on the overview', () => {
 
 describe('a login that several appliances share on the overview', () => {
   const shared = (changes: Partial<ConnectionStatus> = {}) =>
-    connectionStatus({ name: 'netatmo', state: 'active', appliances: ['dashboard', 'thermostat'], ...changes });
+    connectionStatus({ name: 'netatmo', state: 'active', users: usersNamed('dashboard', 'thermostat'), ...changes });
   const users = (connection: ConnectionStatus) =>
-    connection.appliances.map((name) => withLoginOf(appliance(name, { connection: connection.name }), connection));
+    connection.users.map(({ name }) => withLoginOf(appliance(name, { connection: connection.name }), connection));
   function pageWith(
     connection: ConnectionStatus,
     { others = [], texts = en, usage = {} }: { others?: ApplianceStatus[]; texts?: Texts; usage?: object } = {},
@@ -275,9 +292,26 @@ describe('a login that several appliances share on the overview', () => {
       'The access of the login “netatmo” could not be refreshed; the hub keeps trying.',
     ],
     [{ state: 'retrying', problem: problem('misconfigured') }, 'The login “netatmo” needs attention.'],
-    [{ ...needsLogin, appliances: [] }, 'The login “netatmo” must be renewed.'],
+    [{ ...needsLogin, users: [] }, 'The login “netatmo” must be renewed.'],
   ])("the overview states the hub's health in one sentence if a shared login is %j", ([changes, sentence]) => {
     expect(health(pageWith(shared(changes)))).toBe(sentence);
+  });
+
+  it('the card and the page of a shared login show both that one of its appliances needs a person', () => {
+    const connection = shared();
+    const usage = { credentialsDamaged: true } as const;
+    expect(pageWith(connection, { usage })).toContain('<li class="card bad" id="connection-netatmo">');
+    const status = hubStatusReport(
+      HUB,
+      users(connection).map((user) => ({ ...user, ...usage })),
+      [],
+      NOW,
+      [connection],
+    );
+    const view = { connection, status, history: [], now: NOW };
+    expect(connectionPage(view, { hubName: 'Test hub', texts: en }, SESSION).body).toContain(
+      '<section class="card bad"',
+    );
   });
 
   it('the card of a login shows when each of its appliances last got its access', () => {
@@ -286,7 +320,7 @@ describe('a login that several appliances share on the overview', () => {
   });
 
   it('a login that no appliance uses is shown, and does not hide which appliance is not connected', () => {
-    const spare = shared({ state: 'unpaired', appliances: [] });
+    const spare = shared({ state: 'unpaired', users: [] });
     const html = pageWith(spare, { others: [appliance('car', { state: 'unpaired' })] });
     expect(html).toContain('No appliance uses this login yet.');
     expect(html).toContain('Log in at the portal once to connect the login “netatmo”.');
@@ -295,8 +329,8 @@ describe('a login that several appliances share on the overview', () => {
   });
 
   it('the card of a login with many appliances shows some and counts the others', () => {
-    const appliances = Array.from({ length: 40 }, (_, number) => `sensor-${number}`);
-    const html = pageWith(shared({ appliances }));
+    const sensors = Array.from({ length: 40 }, (_, number) => `sensor-${number}`);
+    const html = pageWith(shared({ users: usersNamed(...sensors) }));
     expect(html.match(/href="\/appliances\/sensor-/g)).toHaveLength(12);
     expect(html).toContain('and 28 more');
   });
@@ -358,7 +392,12 @@ describe('text from appliances and portals', () => {
   });
 
   it('the card and the page of a connection escape text from appliances and portals', () => {
-    const connection = connectionStatus({ name: SCRIPT, appliances: [SCRIPT, 'x'], scope: SCRIPT, portal: SCRIPT });
+    const connection = connectionStatus({
+      name: SCRIPT,
+      users: usersNamed(SCRIPT, 'x'),
+      scope: SCRIPT,
+      portal: SCRIPT,
+    });
     const status = hubStatusReport(HUB, [{ ...hostile, connection: SCRIPT }], [], NOW, [connection]);
     const context = { hubName: SCRIPT, texts: en };
     expect(overviewPage(status, context, SESSION, ['home', SCRIPT], NOW).body).not.toContain('<script');

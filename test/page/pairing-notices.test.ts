@@ -4,9 +4,15 @@ import { pairingMessage } from '../../src/page/callback/pairing-messages.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en } from '../../src/page/texts/en.ts';
 import { userCodeConfirmationPage } from '../../src/page/user-code/user-code-pages.ts';
+import { usersNamed } from '../control/status-samples.ts';
 import { instantAt, SAMPLE_LINK, samplePairing } from '../core/samples.ts';
 
-const WALLBOX = { connection: 'wallbox', title: 'Wallbox', appliances: ['wallbox'], applianceTitles: ['Wallbox'] };
+const WALLBOX = {
+  connection: 'wallbox',
+  title: 'Wallbox',
+  users: [{ name: 'wallbox', title: 'Wallbox' }],
+  own: true,
+} as const;
 const device = { appliance: 'an-appliance', codeHash: 'a-hash', userCode: 'WDJB-MJHT' };
 const waiting = { kind: 'waiting', link: SAMPLE_LINK } as const;
 const failed = (reason: PairingFailureReason) => ({ kind: 'ended', result: { kind: 'failed', reason } }) as const;
@@ -42,8 +48,8 @@ describe('the message of a failed pairing', () => {
 });
 
 describe('the message about a login that several appliances share', () => {
-  const appliances = ['thermostat', 'dashboard'];
-  const NETATMO = { connection: 'netatmo', title: 'Netatmo', appliances, applianceTitles: ['Thermostat', 'dashboard'] };
+  const users = [{ name: 'thermostat', title: 'Thermostat' }, ...usersNamed('dashboard')];
+  const NETATMO = { connection: 'netatmo', title: 'Netatmo', users };
   const paired = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
 
   test('the message names the appliances, some of them if there are many, and then the login', () => {
@@ -51,14 +57,14 @@ describe('the message about a login that several appliances share', () => {
       heading: 'Thermostat and dashboard are connected',
       text: expect.stringContaining('This is about the login “Netatmo”. You can close'),
     });
-    const applianceTitles = ['a', 'b', 'c', 'd', 'e', 'f'];
-    expect(pairingMessage(paired, { ...NETATMO, applianceTitles }, de).heading).toBe(
+    const many = usersNamed('a', 'b', 'c', 'd', 'e', 'f');
+    expect(pairingMessage(paired, { ...NETATMO, users: many }, de).heading).toBe(
       'a, b, c und 3 weitere sind verbunden',
     );
   });
 
   test('the message names the login if no appliance uses it, and the command that connects it again', () => {
-    const unused = { ...NETATMO, appliances: [], applianceTitles: [] };
+    const unused = { ...NETATMO, users: [] };
     expect(pairingMessage(paired, unused, en)).toMatchObject({ heading: 'Login “Netatmo” is connected' });
     expect(pairingMessage(samplePairing(failed('expired')), unused, en)).toMatchObject({
       heading: 'Login “Netatmo” is not connected',

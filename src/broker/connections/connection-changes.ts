@@ -79,14 +79,14 @@ export function connectionRemoval(
   connections: Pick<Connections, 'find' | 'byId'>,
   random: Pick<Random, 'uuid'>,
 ): RegistryChange & Required<Pick<RegistryChange, 'removedConnections'>> {
-  const { id, name, title, scope, portal, origin } = connection;
+  const { id, name, scope, portal, origin } = connection;
   if (origin === 'declared') {
     throw new Failure(
       'connection_declared',
       `${name} is declared in the hub's configuration: remove it there, and run "latchkey reload"`,
     );
   }
-  const isKept = users.some((user) => user.name === name);
+  const owner = users.find((user) => user.name === name);
   const moved = users.filter((user) => user.name !== name);
   const remaining = (user: Appliance) =>
     connectionIds(user).filter((other) => other !== id && connections.byId(other) !== undefined);
@@ -101,11 +101,11 @@ export function connectionRemoval(
   });
   return {
     addedConnections: added,
-    updatedConnections: isKept ? [{ id, name, title, scope, portal, origin: 'implicit' }] : [],
+    updatedConnections: owner ? [{ id, name, title: owner.title, scope, portal, origin: 'implicit' }] : [],
     updatedAppliances: moved.map((user) => {
       const own = added[orphans.indexOf(user)];
       return withConnections(user, own === undefined ? remaining(user) : [own.id]);
     }),
-    removedConnections: isKept ? [] : [id],
+    removedConnections: owner ? [] : [id],
   };
 }

@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
 import type { DeclaredAppliance } from '../../core/appliances/appliance.ts';
-import type { Connection, DeclaredConnection } from '../../core/connections/connection.ts';
+import { type Connection, type DeclaredConnection, isOwnConnection } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import { hasScopeChanged } from '../../core/grants/grant.ts';
 import type { Log } from '../../core/log.ts';
+import type { Named } from '../../core/name.ts';
 import type { Pairing } from '../../core/pairings/pairing.ts';
 import { type PortalIdentity, samePortal } from '../../core/portals/identity.ts';
 import type { Random } from '../../core/random.ts';
@@ -95,16 +96,21 @@ export async function releaseUndeclaredConnections(
     const isUndeclared = origin === 'declared' && !names.has(name) && own.includes(`connections/${name}`);
     if (!isUndeclared && !(origin === 'implicit' && users.length === 0)) continue;
     const isUnused = users.length === 0 && !(await hasGrant(id));
-    const isOwn = users.length === 1 && users[0]?.name === name;
     await writeIfPossible(
       `the connection ${name}`,
-      isUnused
-        ? { removedConnections: [id] }
-        : { updatedConnections: [{ ...connection, origin: isOwn ? 'implicit' : 'added' }] },
+      isUnused ? { removedConnections: [id] } : { updatedConnections: [undeclared(connection, users)] },
       context,
     );
     if (isUndeclared) log.info('connection_undeclared', { connection: name, kept: !isUnused });
   }
+}
+
+/** A connection that is no longer declared, and stays. */
+function undeclared(connection: Connection, users: readonly Named[]): Connection {
+  const [user] = users;
+  return user !== undefined && isOwnConnection(connection, users)
+    ? { ...connection, title: user.title, origin: 'implicit' }
+    : { ...connection, origin: 'added' };
 }
 
 /** Logs the declared connections whose scope was changed since they were paired. Their grants remain in use. */

@@ -39,11 +39,10 @@ export function applianceStatus(
     throw new Failure('connection_unknown', `the connection of ${appliance.name} was removed: try again`);
   const {
     name: connection,
-    appliances: _,
-    applianceTitles: ______,
+    users: _,
     loginEnds: __,
-    loginEndingSince: _____,
-    declared: ___,
+    loginEndingSince: ___,
+    declared: _____,
     own: ____,
     ...login
   } = shown;

@@ -1,5 +1,5 @@
 import { formatDuration, type Instant, rfc3339 } from '../../core/clock.ts';
-import type { Connection } from '../../core/connections/connection.ts';
+import { type Connection, isOwnConnection } from '../../core/connections/connection.ts';
 import type { ConnectionState, ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { missingScope } from '../../core/connections/scope.ts';
 import { type Grant, hasScopeChanged } from '../../core/grants/grant.ts';
@@ -53,8 +53,7 @@ export function connectionStatus(
   const end =
     managed === undefined ? null : loginEnd(managed.grant, limits, now, referenceClock.confirmedBy(connection.portal));
   const isWithoutRefreshToken = managed?.grant.refreshToken === null;
-  const usedBy = appliances.usersOf(connection.id);
-  const users = usedBy.map(({ name }) => name);
+  const users = appliances.usersOf(connection.id).map(({ name, title }) => ({ name, title }));
   const status: ConnectionStatus = {
     name: connection.name,
     title: connection.title,
@@ -64,7 +63,7 @@ export function connectionStatus(
         : stateWithGrant(managed, problem),
     scope: managed === undefined ? connection.scope : managed.grant.scope,
     expiresIn: remaining === null ? null : Math.floor(remaining / 1000),
-    refreshIn: due === null || isWithoutRefreshToken ? null : Math.max(0, Math.ceil((due - now.uptime) / 1000)),
+    refreshIn: due === null || isWithoutRefreshToken ? null : secondsUntil(due, now),
     lastRefresh: managed === undefined ? null : refreshedAt(managed.grant, grants.schedule.age(managed, now), now),
     ...loginEndFields(end, now),
     problem: problem && {
@@ -76,10 +75,9 @@ export function connectionStatus(
     },
     portal: connection.portal,
     account: managed?.grant.account ?? null,
-    appliances: users,
-    applianceTitles: usedBy.map(({ title }) => title),
+    users,
     ...(connection.origin === 'declared' ? { declared: true } : {}),
-    ...(connection.origin !== 'added' && users.length === 1 && users[0] === connection.name ? { own: true } : {}),
+    ...(isOwnConnection(connection, users) ? { own: true } : {}),
     ...(hasScopeChanged(connection, managed?.grant) ? { wantedScope: connection.scope } : {}),
     ...(missing.length > 0 && managed?.health.kind !== 'refused' ? { missingScope: missing } : {}),
     ...(run === undefined ? {} : loginFields(run, pairPage)),
@@ -243,8 +241,8 @@ function problemOf(
 
 /** The problem that an appliance reported. Whether the next token works is up to the portal. */
 function rejectedTokenProblem(since: Instant, due: number | null, now: Instant): Problem {
-  const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
-  const message = `An appliance reported that the cloud refuses its access token: the hub gets another one ${within === 0 ? 'now' : `in ${formatDuration(within)}`}`;
+  const wait = due === null ? 0 : secondsUntil(due, now);
+  const message = `An appliance reported that the cloud refuses its access token: the hub gets another one ${wait === 0 ? 'now' : `within ${formatDuration(wait, Math.ceil)}`}`;
   return { code: 'portal_rejected', message, since };
 }
 
@@ -254,11 +252,16 @@ function unknownAgeProblem(
   since: Instant,
   now: Instant,
 ): Problem {
-  const within = due === null ? 0 : Math.max(0, Math.ceil((due - now.uptime) / 1000));
-  const refresh = `it refreshes the token within ${formatDuration(within)}, or when an appliance requests it, unless it learns the age first`;
+  const within = due === null ? 0 : secondsUntil(due, now);
+  const refresh = `it refreshes the token within ${formatDuration(within, Math.ceil)}, or when an appliance requests it, unless it learns the age first`;
   const wait = 'it issues the token again when it learns the age, because the portal gave no refresh token';
   const message = `The hub was restarted and does not know the age of this token (obtained at ${rfc3339(obtained.wall)}): ${refreshToken === null ? wait : refresh}`;
   return { code: 'clock_unknown', message, since };
+}
+
+/** Whole seconds, rounded up. @param due on the boot clock in ms */
+function secondsUntil(due: number, now: Instant): number {
+  return Math.max(0, Math.ceil((due - now.uptime) / 1000));
 }
 
 /** When the access token expired, by the current clock. */

@@ -64,13 +64,11 @@ export interface ConnectionStatus extends LoginStatus, Named {
   readonly loginEnds: string | null;
   /** Since when a person is reminded that the login ends soon, RFC 3339 UTC; left out if it does not. */
   readonly loginEndingSince?: string;
-  /** The names of the appliances that use it. */
-  readonly appliances: readonly string[];
-  /** Their titles, in the same order. */
-  readonly applianceTitles: readonly string[];
+  /** The appliances that use it. In JSON these are `appliances`, their names alone. */
+  readonly users: readonly Named[];
   /** The configuration declares it; left out otherwise. */
   readonly declared?: true;
-  /** Its only appliance has its name: the connection was made for it; left out otherwise. */
+  /** It is that of one appliance alone, see `isOwnConnection`; left out otherwise. */
   readonly own?: true;
 }
 

@@ -51,6 +51,17 @@ export function checkConnectionName(name: string): string {
   return checkName('connection', name);
 }
 
+/**
+ * Whether the connection is that of one appliance alone: its only user has its name, and no installer has added it. People
+ * see it as a part of the appliance.
+ */
+export function isOwnConnection(
+  { name, origin }: Pick<Connection, 'name' | 'origin'>,
+  users: readonly Named[],
+): boolean {
+  return origin !== 'added' && users.length === 1 && users[0]?.name === name;
+}
+
 /** The names of appliances as part of a sentence, such as "thermostat and dashboard". */
 export function joinNames(names: readonly string[]): string {
   const last = names.at(-1) ?? '';

@@ -117,3 +117,13 @@ export function groupByConnection<C extends Pick<Condition, 'code' | 'connection
     ({ connection }) => connection,
   );
 }
+
+/** The conditions of each appliance by its name, without those of its connection. */
+export function groupOfAppliances(
+  conditions: readonly Condition[],
+): ReadonlyMap<string, readonly ApplianceCondition[]> {
+  return Map.groupBy(
+    conditions.filter((one): one is ApplianceCondition => isOfAppliance(one)),
+    ({ appliance }) => appliance,
+  );
+}

@@ -41,9 +41,7 @@ export function deriveConditions({
   now,
 }: ConditionsInput): Condition[] {
   const waiting = new Set(appliances.flatMap(({ name, waitingForApproval }) => (waitingForApproval ? [name] : [])));
-  const usable = connections.filter(
-    ({ appliances: users }) => users.length === 0 || users.some((name) => !waiting.has(name)),
-  );
+  const usable = connections.filter(({ users }) => users.length === 0 || users.some(({ name }) => !waiting.has(name)));
   const conditions = [
     ...problems.map(hubCondition),
     ...usable.flatMap((connection) => connectionConditions(connection, page, now)),
@@ -61,7 +59,7 @@ function hubCondition({ code, message, since }: HubConditionInput): HubCondition
 const STATE_CODES = keysOf(STATE_CONDITIONS);
 
 function connectionConditions(status: ConnectionStatus, page: string, now: number): ConnectionCondition[] {
-  const { name, title, appliances, own, portal, problem, expiresIn, credentialLocation = { portal } } = status;
+  const { name, title, users, own, portal, problem, expiresIn, credentialLocation = { portal } } = status;
   const subject: ConnectionSubject = {
     name,
     title,
@@ -79,7 +77,7 @@ function connectionConditions(status: ConnectionStatus, page: string, now: numbe
     severity,
     connection: name,
     appliance: own ? name : null,
-    appliances,
+    appliances: users.map((user) => user.name),
     message: `${message}${affected(status)}`,
     what_to_do: advice,
     since,
@@ -100,9 +98,9 @@ function connectionConditions(status: ConnectionStatus, page: string, now: numbe
 }
 
 /** Names the appliances that a condition of a shared connection concerns. */
-function affected({ own, applianceTitles: titles }: ConnectionStatus): string {
-  if (own || titles.length === 0) return '';
-  return `; ${joinNames(titles)} ${titles.length === 1 ? 'is' : 'are'} affected`;
+function affected({ own, users }: ConnectionStatus): string {
+  if (own || users.length === 0) return '';
+  return `; ${joinNames(users.map(({ title }) => title))} ${users.length === 1 ? 'is' : 'are'} affected`;
 }
 
 function applianceConditions(status: ApplianceStatus, page: string): ApplianceCondition[] {

@@ -2,7 +2,7 @@ import type { StatusReport } from '../../core/administration.ts';
 import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { sameScope } from '../../core/connections/scope.ts';
-import { joinNames } from '../connection-names.ts';
+import { joinTitles } from '../connection-names.ts';
 import { renderSelectField } from '../form-field.ts';
 import type { Texts } from '../texts/en.ts';
 
@@ -15,7 +15,7 @@ function approvedConnections({
   appliances,
 }: Pick<StatusReport, 'connections' | 'appliances'>): readonly ConnectionStatus[] {
   const waiting = new Set(appliances.flatMap(({ name, waitingForApproval }) => (waitingForApproval ? [name] : [])));
-  return connections.filter(({ appliances: users }) => users.length === 0 || users.some((name) => !waiting.has(name)));
+  return connections.filter(({ users }) => users.length === 0 || users.some(({ name }) => !waiting.has(name)));
 }
 
 /** The connections that "Connect all" connects. */
@@ -51,11 +51,10 @@ export function connectionsFor(
 
 /** Names a connection and the appliances that use it. */
 export function connectionOption(
-  { name, title, applianceTitles }: ConnectionStatus,
+  { name, title, users }: ConnectionStatus,
   texts: Texts,
 ): { readonly value: string; readonly text: string } {
-  const users = joinNames(applianceTitles, texts);
-  const text = applianceTitles.length === 0 ? title : texts.connectionChoice.option(title, users);
+  const text = users.length === 0 ? title : texts.connectionChoice.option(title, joinTitles(users, texts));
   return { value: name, text };
 }
 

@@ -1,19 +1,16 @@
 import { html } from 'ghtml';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import type { Confirmation } from '../appliance/confirmations.ts';
-import { joinNames } from '../connection-names.ts';
+import { joinTitles } from '../connection-names.ts';
 import { connectionPath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
 
 /** Asks whether to disconnect a connection, which removes its grant. */
-export function disconnectConfirmation(texts: Texts, { name, title, applianceTitles }: ConnectionStatus): Confirmation {
+export function disconnectConfirmation(texts: Texts, { name, title, users }: ConnectionStatus): Confirmation {
   const { connection, appliance } = texts;
   return {
     heading: connection.disconnectHeading(title),
-    text:
-      applianceTitles.length === 0
-        ? connection.disconnectUnused
-        : connection.disconnectText(joinNames(applianceTitles, texts)),
+    text: users.length === 0 ? connection.disconnectUnused : connection.disconnectText(joinTitles(users, texts)),
     action: connectionPath(name, 'unpair'),
     confirmLabel: appliance.disconnect,
     cancelHref: connectionPath(name),
@@ -23,15 +20,12 @@ export function disconnectConfirmation(texts: Texts, { name, title, applianceTit
 /**
  * Asks whether to remove a connection. Only the form that names its appliances permits to remove a connection in use.
  */
-export function connectionRemovalConfirmation(
-  texts: Texts,
-  { name, title, applianceTitles }: ConnectionStatus,
-): Confirmation {
+export function connectionRemovalConfirmation(texts: Texts, { name, title, users }: ConnectionStatus): Confirmation {
   const { connection, appliance } = texts;
-  const isUsed = applianceTitles.length > 0;
+  const isUsed = users.length > 0;
   return {
     heading: connection.removeHeading(title),
-    text: isUsed ? connection.removeUsed(joinNames(applianceTitles, texts)) : connection.removeUnused,
+    text: isUsed ? connection.removeUsed(joinTitles(users, texts)) : connection.removeUnused,
     action: connectionPath(name, 'remove'),
     confirmLabel: appliance.remove,
     cancelHref: connectionPath(name),

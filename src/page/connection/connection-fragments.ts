@@ -2,7 +2,7 @@ import { html } from 'ghtml';
 import type { StatusReport } from '../../core/administration.ts';
 import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
-import type { SubjectCondition } from '../../core/health/condition.ts';
+import { type ApplianceCondition, groupOfAppliances } from '../../core/health/condition.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { renderHealth, renderLoginDetails, renderPairAction } from '../appliance/appliance-fragments.ts';
 import { timeElement } from '../elements.ts';
@@ -30,10 +30,10 @@ export function renderConnectionCard(
   showsPortal: boolean,
   now: number,
 ): string {
-  const { name, title, appliances } = connection;
+  const { name, title } = connection;
   return html`<li class="card ${health.needsAttention ? 'bad' : ''}" id="connection-${name}">
 <h3><a href="${connectionPath(name)}" id="open-connection-${name}">${texts.connection.title(title)}</a></h3>
-<div>!${appliances.length === 0 ? '' : html`<p class="quiet">${texts.connection.usedBy}</p>`}
+<div>!${connection.users.length === 0 ? '' : html`<p class="quiet">${texts.connection.usedBy}</p>`}
 !${renderUserList(texts, connection, users, MAX_SHOWN_IN_CARD, now)}</div>
 !${renderHealth(texts, health, false)}
 !${renderConnectAction(texts, session, connection, health, showsPortal)}
@@ -63,36 +63,35 @@ export function renderConnectAction(
 /**
  * Links to the appliances that use a connection, each with when it last got a token, and what is wrong with it besides the
  * login.
- * @param users those of all appliances
+ * @param detailsOf those of all appliances
  * @param max more are only counted
  * @param now the hub's wall clock in ms since 1970
  * @returns HTML
  */
 export function renderUserList(
   texts: Texts,
-  { appliances, applianceTitles }: ConnectionStatus,
-  users: ConnectionUsers,
+  { users }: ConnectionStatus,
+  detailsOf: ConnectionUsers,
   max: number,
   now: number,
 ): string {
   const { connection, states, batch } = texts;
-  if (appliances.length === 0) return html`<p class="quiet">${connection.unused}</p>`;
-  const items = appliances.slice(0, max).map((name, index) => {
-    const title = applianceTitles[index] ?? name;
-    const { conditions = [], lastToken = null } = users.get(name) ?? {};
+  if (users.length === 0) return html`<p class="quiet">${connection.unused}</p>`;
+  const items = users.slice(0, max).map(({ name, title }) => {
+    const { conditions = [], lastToken = null } = detailsOf.get(name) ?? {};
     const last =
       lastToken === null ? '' : html` <span class="quiet">(!${timeElement(texts, Date.parse(lastToken), now)})</span>`;
     const notes = conditions.map(({ code }) => html`<p>${states.conditions[code](title)}</p>`);
     return html`<li><a class="back" href="${appliancePath(name)}">${title}</a>!${last}!${notes}</li>`;
   });
-  const more = appliances.length > max ? html`<p class="quiet">${batch.more(appliances.length - max)}</p>` : '';
+  const more = users.length > max ? html`<p class="quiet">${batch.more(users.length - max)}</p>` : '';
   return html`<ul class="users">!${items}</ul>!${more}`;
 }
 
 /** What is shown of each appliance beside its connection: its own conditions, and when it last got a token. */
 type ConnectionUsers = ReadonlyMap<
   string,
-  Pick<ApplianceStatus, 'lastToken'> & { readonly conditions: readonly SubjectCondition[] }
+  Pick<ApplianceStatus, 'lastToken'> & { readonly conditions: readonly ApplianceCondition[] }
 >;
 
 /** The appliances by their names. */
@@ -100,9 +99,6 @@ export function connectionUsers({
   appliances,
   conditions,
 }: Pick<StatusReport, 'appliances' | 'conditions'>): ConnectionUsers {
-  const own = Map.groupBy(
-    conditions.filter((one): one is SubjectCondition => one.appliance !== null),
-    ({ appliance }) => appliance,
-  );
+  const own = groupOfAppliances(conditions);
   return new Map(appliances.map(({ name, lastToken }) => [name, { lastToken, conditions: own.get(name) ?? [] }]));
 }

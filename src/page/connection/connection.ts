@@ -4,7 +4,6 @@ import type { Administration, StatusReport } from '../../core/administration.ts'
 import type { Clock, Timers } from '../../core/clock.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
-import { groupByConnection } from '../../core/health/condition.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
@@ -116,9 +115,7 @@ export function connectionPage(
   session: PageSession,
 ): InstallerPage {
   const { name, state } = connection;
-  const conditions = groupByConnection(status.conditions).get(name) ?? [];
-  const notices = status.notices.filter((notice) => notice.connection === name && notice.appliance === null);
-  const health = connectionHealth(connection, conditions, notices, texts);
+  const health = connectionHealth(status, texts)(connection);
   const title = texts.connection.title(connection.title);
   return {
     title,

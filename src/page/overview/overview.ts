@@ -1,7 +1,7 @@
 import { html } from 'ghtml';
 import { HUB_FIELDS, type HubStatus, type SiteHubStatus, type StatusReport } from '../../core/administration.ts';
 import type { Clock } from '../../core/clock.ts';
-import { type Condition, concernsHub, groupByAppliance, groupByConnection } from '../../core/health/condition.ts';
+import { type Condition, concernsHub, groupByAppliance } from '../../core/health/condition.ts';
 import type { CloudChoice } from '../../core/portals/portal-administration.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { urlHost } from '../../system/addresses.ts';
@@ -17,16 +17,13 @@ import {
 import { connectableConnections, connectionsFor } from '../appliance/connection-choice.ts';
 import { connectionUsers, renderConnectionCard } from '../connection/connection-fragments.ts';
 import { type DisplaySeverity, icon, timeElement } from '../elements.ts';
-import { applianceHealth, connectionHealth, displaySeverity, hubHealth } from '../health.ts';
+import { applianceHealth, connectionHealth, displaySeverity, hubHealth, SEVERITY_ORDER } from '../health.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import { appliancePath } from '../paths.ts';
 import { renderCloudList } from '../portals/cloud-list.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-
-/** Appliances that need a person come first. */
-const SEVERITY_ORDER: readonly DisplaySeverity[] = ['bad', 'warn', 'waiting', 'neutral', 'good'];
 
 /** While a login is awaited, a browser without scripts reloads the page after this many seconds. */
 const WAITING_RELOAD_SECONDS = 10;
@@ -179,20 +176,13 @@ function connectionCards(
   showsPortal: boolean,
   now: number,
 ): Card[] {
-  const conditionsOf = groupByConnection(conditions);
+  const healthOf = connectionHealth({ conditions, notices }, texts);
   const users = connectionUsers({ appliances, conditions });
   return connections.flatMap((connection) => {
     if (connection.own) return [];
-    const { name } = connection;
-    const ownNotices = notices.filter((notice) => notice.connection === name && notice.appliance === null);
-    const health = connectionHealth(connection, conditionsOf.get(name) ?? [], ownNotices, texts);
-    const ofUsers = connection.appliances.flatMap((user) => users.get(user)?.conditions ?? []);
-    const severities = [health.severity, ...ofUsers.map(displaySeverity)];
-    const severity = SEVERITY_ORDER.find((one) => severities.includes(one)) ?? health.severity;
-    const needsAttention = health.needsAttention || ofUsers.some((one) => one.severity === 'error');
-    const shown = { ...health, needsAttention };
-    const render = () => renderConnectionCard(texts, session, connection, shown, users, showsPortal, now);
-    return { render, severity, isAlwaysShown: false };
+    const health = healthOf(connection);
+    const render = () => renderConnectionCard(texts, session, connection, health, users, showsPortal, now);
+    return { render, severity: health.overallSeverity, isAlwaysShown: false };
   });
 }
 

@@ -3,7 +3,7 @@ import type { PairedConnection } from '../../core/lan-service.ts';
 import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
 import { credentialsAdvice, loginFailureText } from '../callback/pairing-messages.ts';
-import { isOwnConnection, joinNames, pagePathOf, sentenceAbout } from '../connection-names.ts';
+import { joinTitles, pagePathOf, sentenceAbout } from '../connection-names.ts';
 import { type DisplaySeverity, icon, timeElement } from '../elements.ts';
 import { backLink, csrfForm, type InstallerPage } from '../installer-page.ts';
 import { pairingBatchPath, pairingPath } from '../paths.ts';
@@ -22,7 +22,7 @@ export function pairingPage(
 ): InstallerPage {
   const { texts } = req.context;
   const { title: connection, batch } = view;
-  const isOwn = isOwnConnection(view);
+  const isOwn = view.own === true;
   const title = isOwn ? texts.pairing.title(connection) : texts.pairing.loginTitle(connection);
   const back = isOwn ? connection : texts.connection.title(connection);
   return {
@@ -41,8 +41,8 @@ export function pairingPage(
 
 /** The appliances that use a shared connection. @returns HTML */
 export function renderUsers(texts: Texts, paired: PairedConnection): string {
-  if (isOwnConnection(paired) || paired.appliances.length === 0) return '';
-  return html`<p class="quiet">${texts.connection.usedBy} ${joinNames(paired.applianceTitles, texts)}</p>`;
+  if (paired.own || paired.users.length === 0) return '';
+  return html`<p class="quiet">${texts.connection.usedBy} ${joinTitles(paired.users, texts)}</p>`;
 }
 
 function renderContinueLink({ context: { texts } }: AuthenticatedRequest, { batch }: PairingView): string {

@@ -36,8 +36,8 @@ export function servePairing(
   async function pairedConnection(connection: string): Promise<PairedConnection> {
     const { connections } = await administration.status();
     const found = connections.find(({ name }) => name === connection);
-    const { title, appliances, applianceTitles } = found ?? { title: connection, appliances: [], applianceTitles: [] };
-    return { connection, title, appliances, applianceTitles };
+    const { title, users, own } = found ?? { title: connection, users: [] };
+    return { connection, title, users, ...(own && { own }) };
   }
 
   guard.form('/appliances/:name/pair', (submission) =>

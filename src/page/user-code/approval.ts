@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import type { Administration } from '../../core/administration.ts';
 import type { FoundDeviceFlow, LanService } from '../../core/lan-service.ts';
-import { joinNames } from '../connection-names.ts';
+import { joinTitles } from '../connection-names.ts';
 import { handlePairingFailures } from '../failures.ts';
 import { readQuery } from '../http.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
@@ -73,15 +73,15 @@ function approvalPage(
   account: string | null,
 ): InstallerPage {
   const { code, overview, connection } = texts;
-  const { applianceTitle, pairing, applianceTitles } = found;
+  const { appliance, pairing, users } = found;
   const heading = approvalHeading(found, code);
   const userCode = pairing.device?.userCode ?? '';
   const field = html`<input type="hidden" name="user_code" value="${userCode}">`;
-  const others = applianceTitles.filter((title) => title !== applianceTitle);
+  const others = users.filter(({ name }) => name !== appliance.name);
   const rows = [
     ...(account === null ? [] : [[overview.account, account] as const]),
     [overview.scope, pairing.scope ?? overview.scopeByPortal] as const,
-    ...(others.length === 0 ? [] : [[connection.usedBy, joinNames(others, texts)] as const]),
+    ...(others.length === 0 ? [] : [[connection.usedBy, joinTitles(others, texts)] as const]),
   ];
   return {
     title: heading,

@@ -96,21 +96,21 @@ export function servePairPage(
       return sendPublicPage(reply, 200, context, userCodePage({ kind: 'unchecked', code: userCode }, context.texts));
     const result = await findPairing(userCode, request, reply);
     if (result === null) return reply;
-    const { pairing, applianceTitle, isApprovable, needsInstaller } = result;
+    const { pairing, appliance, isApprovable, needsInstaller } = result;
     const { kind } = pairing.step;
     if (kind !== 'asking' && kind !== 'waiting') {
       // Only about the appliance that shows the code, whoever else uses its connection.
-      const paired = { ...result, appliances: [result.appliance], applianceTitles: [applianceTitle] };
+      const paired = { ...result, users: [appliance] };
       return sendMessagePage(reply, 200, context, pairingMessage(pairing, paired, context.texts));
     }
     if (!hasCurrentCode(pairing, userCode))
-      return sendMessagePage(reply, 200, context, codeReplacedMessage(applianceTitle, context.texts));
+      return sendMessagePage(reply, 200, context, codeReplacedMessage(appliance.title, context.texts));
     const session = sessionOf(request);
     if (isApprovable && session !== null) return sendApprovalPage({ reply, context, session }, administration, result);
     const page =
       isApprovable || (needsInstaller && session === null)
         ? approvalNeededPage(result, context.texts)
-        : userCodeConfirmationPage(pairing, applianceTitle, context.texts);
+        : userCodeConfirmationPage(pairing, appliance.title, context.texts);
     return sendPublicPage(reply, 200, context, page);
   });
 

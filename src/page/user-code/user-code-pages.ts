@@ -3,7 +3,6 @@ import type { FoundDeviceFlow } from '../../core/lan-service.ts';
 import { USER_CODE_FORMAT } from '../../core/letter-code.ts';
 import type { Pairing } from '../../core/pairings/pairing.ts';
 import { loginFailureText } from '../callback/pairing-messages.ts';
-import { isOwnConnection } from '../connection-names.ts';
 import type { MessagePage, PublicPage } from '../document.ts';
 import type { Texts } from '../texts/en.ts';
 
@@ -65,7 +64,7 @@ export function userCodeConfirmationPage(pairing: Pairing, appliance: string, te
  */
 export function approvalNeededPage(found: FoundDeviceFlow, { code }: Texts): PublicPage {
   const userCode = found.pairing.device?.userCode ?? '';
-  const login = isOwnConnection(found) ? renderContinueForm(userCode, code.loginInstead) : '';
+  const login = found.own ? renderContinueForm(userCode, code.loginInstead) : '';
   return {
     heading: approvalHeading(found, code),
     severity: null,
@@ -82,8 +81,8 @@ export function approvalNeededPage(found: FoundDeviceFlow, { code }: Texts): Pub
 
 /** The question as a sentence. */
 export function approvalHeading(found: FoundDeviceFlow, code: Texts['code']): string {
-  const { applianceTitle, title } = found;
-  return isOwnConnection(found) ? code.mayUseOwn(applianceTitle) : code.mayUse(applianceTitle, title);
+  const { appliance, title, own } = found;
+  return own ? code.mayUseOwn(appliance.title) : code.mayUse(appliance.title, title);
 }
 
 /** Whether this is the current user code of a pairing's device flow, in any spelling. */

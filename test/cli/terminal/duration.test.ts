@@ -35,6 +35,10 @@ test.each([
   expect(formatDuration(seconds)).toBe(text);
 });
 
+test('a wait that is a promise is rounded up', () => {
+  expect([119, 121, 7201].map((seconds) => formatDuration(seconds, Math.ceil))).toEqual(['119 s', '3 min', '3 h']);
+});
+
 test('a time that is due, unknown or never is shown in words', () => {
   expect([formatTimeUntil(null), formatTimeUntil(0), formatTimeUntil(-3), formatTimeUntil(61)]).toEqual([
     '–',
