@@ -7,6 +7,7 @@ import type { Connection } from '../core/connections/connection.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import type { HubProblemCode } from '../core/health/hub-conditions.ts';
 import { keysOf } from '../core/keys.ts';
+import { NO_PORTAL } from '../core/portals/portal-status.ts';
 import type { CommitSummary, CommitTimes } from '../store/sqlite/commit-times.ts';
 import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { LocalStore } from './hub-store.ts';
@@ -28,7 +29,7 @@ export interface HubProblemSources {
   readonly startedAt: string;
   readonly leaf: Pick<HubLeaf, 'expiryProblem'>;
   readonly advertising: Pick<HubAdvertiser, 'idTaken' | 'nameClaimed' | 'unannounced'>;
-  readonly portals: Pick<Portals, 'moved'>;
+  readonly portals: Pick<Portals, 'moved' | 'names'>;
   readonly portalClients: Pick<PortalClients, 'rejected'>;
   /** Returns the name of an appliance by its id. */
   nameOf(appliance: string): string;
@@ -55,6 +56,7 @@ export function openHubProblems(sources: HubProblemSources): (connections: Conne
       site !== null && store.writeProblem !== null ? null : findStoreWriteProblem(sources, connections),
     hub_missing: () => site && findMissingHubs(site),
     client_rejected: (connections) => describeRejectedClients(portalClients.rejected, connections),
+    no_portal: () => sinceStart(portals.names.length === 0 ? NO_PORTAL.message : null),
     portal_moved: timed(() => portals.moved),
     certificate_expired: () => expiry('certificate_expired'),
     certificate_expiring: () => expiry('certificate_expiring'),

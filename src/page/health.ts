@@ -233,6 +233,7 @@ export function hubHealth(
     login: overview.login.needsAttention,
     several: overview.severalNeedAttention,
   };
+  if (mostSevere.code === 'no_portal') return { severity: 'warn', headline: texts.states.hub.no_portal };
   switch (mostSevere.severity) {
     case 'error': {
       if (concernsHub(mostSevere)) return { severity: 'bad', headline: overview.hubNeedsAttention };

@@ -22,7 +22,7 @@ async function healthOf(harness: BrokerHarness) {
     startedAt: '2031-05-05T06:07:08Z',
     leaf: { expiryProblem: null },
     advertising: { idTaken: null, nameClaimed: null, unannounced: null },
-    portals: { moved: null },
+    portals: { moved: null, names: ['home'] },
     portalClients: { rejected: [] },
     nameOf: (id) => appliances.byId(id)?.name ?? id,
     isUnsaved: (id) => grants.get(id)?.isUnsaved === true,

@@ -48,6 +48,11 @@ describe('a hub without a portal', () => {
   test('a fresh hub starts without a portal, and says what to do if an appliance is to be added', async () => {
     await start();
     expect(await hub.json<PortalsResponse>('portals')).toEqual({ portals: [] });
+    const [condition, ...others] = (await hub.status()).conditions;
+    expect([condition?.code, condition?.severity, others]).toEqual(['no_portal', 'warning', []]);
+    const shown =
+      /No cloud is chosen yet\. .*Choose one on the hub's page, or with ".*latchkey portal add"\.\n\nNo appliances yet\.\n$/;
+    expect((await hub.cli('status')).stdout).toMatch(shown);
     const said = 'no cloud is chosen yet: choose one on the hub\'s page, or with "latchkey portal add"';
     for (const request of [
       () => hub.addAppliance('wallbox'),
@@ -55,8 +60,6 @@ describe('a hub without a portal', () => {
       () => hub.ask((control) => control.request('openRegistration', { open_for: 60 })),
     ])
       await expect(request()).rejects.toMatchObject({ code: 'portal_unknown', message: said });
-    const { hub: status, conditions } = await hub.status();
-    expect([status.problems, conditions]).toEqual([undefined, []]);
   });
 
   test('what the configuration declares waits for the first portal', async () => {
@@ -196,7 +199,7 @@ describe('an added portal', () => {
   test('the doctor checks the added portals, or says that there is none, and its archive has no secret of theirs', async () => {
     await start();
     const without = await hub.cli('doctor');
-    expect(without.stdout).toMatch(/^warn +portal +no cloud is chosen yet/m);
+    expect(without.stdout).toMatch(/^warn +hub +No cloud is chosen yet\. Choose one/m);
     await settled(await add(home()));
     const archive = join(hub.directory, 'diagnostics.tar.gz');
     expect((await hub.cli('doctor', '--bundle', archive)).stdout).toMatch(/^ok +portal\.home\.client +/m);

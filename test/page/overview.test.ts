@@ -126,6 +126,14 @@ describe("the hub's health on the overview", () => {
   });
 
   it('the overview states that the hub needs a person if only the hub has a problem', () => {
+  it('the overview of a hub without a cloud says so, and offers the clouds', () => {
+    const problems = [{ code: 'no_portal' as const, message: 'In English', since: '2031-05-05T06:00:00Z' }];
+    const status = hubStatusReport({ ...HUB, problems }, [], [], NOW);
+    const { body } = overviewPage(status, { hubName: 'Test hub', texts: en }, SESSION, [], NOW);
+    expect(health(body)).toBe('No cloud is chosen yet.');
+    expect(body).toContain('id="choose-cloud"');
+  });
+
     const problems = [{ code: 'hub_id_taken' as const, message: 'In English', since: '2031-05-05T06:00:00Z' }];
     const html = page([appliance('car')], { hub: { problems } });
     expect(health(html)).toBe('The hub itself needs attention.');

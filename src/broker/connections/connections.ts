@@ -2,7 +2,9 @@ import { type Appliance, connectionIds } from '../../core/appliances/appliance.t
 import type { Connection } from '../../core/connections/connection.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
+import { uncapitalize } from '../../core/health/connection-conditions.ts';
 import { checkTitle, deriveName, findNamed, getNamed, nameFromTitle } from '../../core/name.ts';
+import { NO_PORTAL } from '../../core/portals/portal-status.ts';
 import type { Random } from '../../core/random.ts';
 import type { RegistryChange, Store } from '../../core/store.ts';
 import { SerialQueue } from '../../system/serial-queue.ts';
@@ -39,9 +41,6 @@ export class SharedRecords {
 
 /** The most connections on one hub. */
 const MAX_CONNECTIONS = 1000;
-
-/** What to do if the hub has no portal. */
-const NO_PORTAL = 'no cloud is chosen yet: choose one on the hub\'s page, or with "latchkey portal add"';
 
 type ConnectionStore = Pick<BrokerStore, 'connections' | 'saveRegistry' | 'catchUp'>;
 
@@ -120,7 +119,10 @@ export class Connections {
     const [first] = this.portals;
     const chosen = portal ?? first;
     if (chosen !== undefined && this.hasPortal(chosen)) return chosen;
-    const found = this.portals.length === 0 ? NO_PORTAL : `configured portals: ${this.portals.join(', ')}`;
+    const found =
+      this.portals.length === 0
+        ? `${uncapitalize(NO_PORTAL.message)}: ${uncapitalize(NO_PORTAL.advice)}`
+        : `configured portals: ${this.portals.join(', ')}`;
     throw new Failure('portal_unknown', chosen === undefined ? found : `there is no portal ${chosen}; ${found}`);
   }
 

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import type { PortalsResponse } from '../../control/messages.ts';
+import { NO_PORTAL } from '../../core/portals/portal-status.ts';
 import { connectHub } from '../hub-connection.ts';
 import { checksTable } from '../terminal/checks-table.ts';
 import { PORTAL_ANSWER, print, printable, printJson, reportIfSlow } from '../terminal/output.ts';
@@ -63,7 +64,7 @@ const LOGINS: Readonly<Record<NonNullable<PortalsResponse['portals'][number]['lo
 /** The portals, as text. */
 export function portalsText(portals: PortalsResponse['portals']): string {
   if (portals.length === 0)
-    return 'No cloud is chosen yet. Choose one: latchkey portal add NAME --preset PRESET ("latchkey portals --catalogue" lists the presets)';
+    return `${NO_PORTAL.message}. ${NO_PORTAL.advice}; "latchkey portals --catalogue" lists the presets of known clouds`;
   return portals
     .map(({ name, type, preset, added, login, redirect_uri: redirectUri, reached }) =>
       alignColumns([

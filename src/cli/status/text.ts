@@ -92,7 +92,10 @@ export function appliancesText(
   isShown: (condition: ConditionResponse) => boolean = () => false,
   showsShared = true,
 ): string {
-  if (appliances.length === 0) return 'No appliances yet. Register one: latchkey appliance add NAME';
+  if (appliances.length === 0) {
+    const isWithoutPortal = conditions.some(({ code }) => code === 'no_portal');
+    return `No appliances yet.${isWithoutPortal ? '' : ' Register one: latchkey appliance add NAME'}`;
+  }
   const now = systemClock('').now().wall;
   const grouped = groupByAppliance(conditions);
   const byName = new Map(connections.map((connection) => [connection.name, connection]));

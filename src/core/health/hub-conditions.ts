@@ -1,5 +1,6 @@
 import { HOUR } from '../clock.ts';
 import { keysOf } from '../keys.ts';
+import { NO_PORTAL } from '../portals/portal-status.ts';
 
 /** What surfaces say of a condition of the hub as a whole. The page has its texts in `page/texts/`, by the same code. */
 export interface HubConditionRecord {
@@ -75,6 +76,15 @@ const records = {
     statusLine: "can't be found by mDNS",
     meaning: 'the hub is not announced over mDNS',
     delay: 10 * MINUTE,
+  },
+  no_portal: {
+    severity: 'warning',
+    advice: NO_PORTAL.advice,
+    statusLine: 'has no cloud yet',
+    meaning: 'nobody has chosen a cloud for the hub yet, so no appliance can be connected',
+    // Whoever sets the hub up chooses one soon.
+    delay: HOUR,
+    isReportedOnce: true,
   },
   client_rejected: {
     severity: 'error',

@@ -1,5 +1,11 @@
 import type { CredentialLocation } from './identity.ts';
 
+/** What is wrong with a hub without a portal, and what to do. */
+export const NO_PORTAL = {
+  message: 'No cloud is chosen yet',
+  advice: 'Choose one on the hub\'s page, or with "latchkey portal add"',
+} as const;
+
 /** How a person logs in at a portal, and what has to be registered there for that. */
 export interface PortalLogin {
   /**

@@ -16,7 +16,8 @@ export async function checkPortals(context: DoctorContext): Promise<CheckResult[
     if (hub.kind !== 'running')
       return [ok('the configuration has none; those that a person has added are known only to the running hub')];
     if (hub.portals === null) return [UNLISTED];
-    return [warn('no cloud is chosen yet: choose one on the hub\'s page, or with "latchkey portal add"')];
+    // The check of the hub says that it has none.
+    return [];
   }
   const proxy = ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY', 'http_proxy'].find((name) => env[name]);
   const note = proxy === undefined ? '' : ` (${proxy} is set, but the hub uses no proxy)`;

@@ -188,7 +188,8 @@ function connectionCards(
 
 function renderHubConditions({ states, overview }: Texts, conditions: readonly Condition[]): string {
   const items = conditions.flatMap((condition) => {
-    if (!concernsHub(condition)) return [];
+    // The page offers the clouds to choose from.
+    if (!concernsHub(condition) || condition.code === 'no_portal') return [];
     const severity = displaySeverity(condition);
     return html`<p class="notice ${severity}">!${icon(severity)}<span>${states.hub[condition.code]}</span></p>`;
   });
