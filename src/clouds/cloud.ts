@@ -114,6 +114,12 @@ export const cloudSchema = v.strictObject({
    */
   redirect: v.nullable(v.picklist(['lan', 'localhost', 'https', 'fixed'])),
   variables: v.exactOptional(v.record(v.pipe(v.string(), v.regex(/^[a-z][a-z0-9_]*$/)), variableSchema)),
+  /** In German what the hub's page shows: the summary, the steps of `register`, and the descriptions of the variables. */
+  de: v.strictObject({
+    summary: text,
+    steps: v.exactOptional(v.pipe(texts, v.nonEmpty())),
+    variables: v.exactOptional(v.record(v.string(), text)),
+  }),
   settings: settingsSchema,
   /** The scope of a connection that names none; names are separated by spaces. */
   scope: v.exactOptional(text),

@@ -12,12 +12,17 @@ export function describeClouds(callbacks: Callbacks) {
     return redirect === 'fixed' ? (settings.redirect_uri ?? null) : callbacks[redirect];
   };
   const clouds = allClouds().map((cloud): CloudChoice => {
-    const { name, title, summary, register, client_secret: clientSecret, redirect, variables = {} } = cloud;
+    const { name, title, summary, register, client_secret: clientSecret, redirect, variables = {}, de } = cloud;
+    const entries = Object.entries(variables);
+    const descriptions = Object.fromEntries(entries.map(([variable, { description }]) => [variable, description]));
     return {
-      ...{ name, title, summary, register, clientSecret },
-      variables: Object.entries(variables).map(([variable, { description, default: usual = null }]) => ({
-        ...{ name: variable, description, usual },
-      })),
+      ...{ name, title, clientSecret },
+      texts: {
+        en: { summary, steps: register?.steps ?? [], variables: descriptions },
+        de: { steps: [], variables: {}, ...de },
+      },
+      registerUrl: register?.url ?? null,
+      variables: entries.map(([variable, { default: usual = null }]) => ({ name: variable, usual })),
       redirectUri: redirectUriOf(cloud),
       isRedirectEntered: redirect === 'localhost' || redirect === 'https',
     };

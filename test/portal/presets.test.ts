@@ -70,6 +70,16 @@ test.each(allClouds())('the preset $name is complete', (preset) => {
   }
 });
 
+test.each(allClouds())(
+  'what the page shows of the preset $name is there in German, too',
+  ({ register, variables = {}, de }) => {
+    const { steps = [], variables: descriptions = {} } = de;
+    const placeholders = (texts: readonly string[]) => texts.map(placeholdersOf);
+    expect(placeholders(steps), 'each of register.steps in de.steps').toEqual(placeholders(register?.steps ?? []));
+    expect(Object.keys(descriptions), 'each of variables in de.variables').toEqual(Object.keys(variables));
+  },
+);
+
 test('no cloud repeats what holds for all', () => {
   expect(JSON.stringify(allClouds())).not.toContain(PROVENANCE);
 });
@@ -112,6 +122,7 @@ const example: Cloud = {
     register: { url: 'https://portal.example/apps', steps: ['Register {redirect_uri}.'] },
     client_secret: 'required',
     redirect: 'https',
+    de: { summary: 'Nichts' },
     variables: {
       project_id: { description: 'the ID of the project, such as "a-1"', pattern: '^[a-z0-9-]+$' },
       // An alternation without a group: the anchors hold for all of it nevertheless.

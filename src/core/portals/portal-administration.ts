@@ -27,10 +27,9 @@ export interface CloudChoice {
   /** The name of its preset. */
   readonly name: string;
   readonly title: string;
-  /** What appliances. */
-  readonly summary: string;
-  /** How one registers an app at the cloud, in English; null if there is nothing to register, and no client ID to enter. */
-  readonly register: { readonly url: string; readonly steps: readonly string[] } | null;
+  readonly texts: Readonly<Record<'en' | 'de', CloudTexts>>;
+  /** Where one registers an app at the cloud; null if there is nothing to register, and no client ID to enter. */
+  readonly registerUrl: string | null;
   readonly clientSecret: 'required' | 'optional' | 'none';
   readonly variables: readonly CloudVariable[];
   /** The redirect URI to register there; null if there is none, or while the hub has no address. */
@@ -40,10 +39,18 @@ export interface CloudChoice {
 }
 
 /** Something that an installer enters for a cloud besides the client. */
+/** What people read about a cloud, in one language. */
+interface CloudTexts {
+  /** What appliances. */
+  readonly summary: string;
+  /** How one registers an app at the cloud; empty if there is nothing to register. */
+  readonly steps: readonly string[];
+  /** What the value of each variable must be, as the end of a sentence. */
+  readonly variables: Readonly<Record<string, string>>;
+}
+
 interface CloudVariable {
   readonly name: string;
-  /** Completes "must be", in English. */
-  readonly description: string;
   /** Null if it must be entered. */
   readonly usual: string | null;
 }

@@ -168,7 +168,7 @@ function newPortal({ keys, fields: known }: CloudForm, { name, again, fields }: 
 function addPortalPage(
   { texts }: PageContext,
   session: PageSession,
-  { title, fields, register, redirectUri }: CloudForm,
+  { title, fields, registerUrl, steps, redirectUri }: CloudForm,
   { cloud, name, again, fields: typed }: TypedPortal,
   problems: FieldErrors,
 ): InstallerPage {
@@ -182,12 +182,12 @@ function addPortalPage(
 !${again ? html`<input type="hidden" name="again" value="yes">` : ''}
 !${rendered}
 <div class="actions"><button class="primary" id="submit">${portal.add}</button></div>`;
-  const steps = register?.steps.map(
+  const items = steps.map(
     (step) => html`<li>${step.replaceAll('{redirect_uri}', redirectUri ?? portal.redirect)}</li>`,
   );
   const atCloud = html`<h2>${portal.registerHeading}</h2>
-!${register === null ? '' : html`<p><a class="back" href="${register.url}" target="_blank" rel="noopener noreferrer">${portal.registerAt}</a></p>`}
-!${steps === undefined ? '' : html`<ol class="steps" lang="en">!${steps}</ol>`}
+!${registerUrl === null ? '' : html`<p><a class="back" href="${registerUrl}" target="_blank" rel="noopener noreferrer">${portal.registerAt}</a></p>`}
+!${items.length === 0 ? '' : html`<ol class="steps">!${items}</ol>`}
 !${renderRedirectUri(texts, redirectUri)}
 <h2>${portal.enterHeading}</h2>`;
   const nothingToRegister = fields.length === 0 ? html`<p>${portal.nothingToRegister}</p>` : '';
@@ -196,7 +196,7 @@ function addPortalPage(
     narrow: true,
     body: html`!${backLink('/portals', portal.manage)}
 <h1>${heading}</h1>
-!${register === null && redirectUri === null ? nothingToRegister : atCloud}
+!${registerUrl === null && redirectUri === null ? nothingToRegister : atCloud}
 !${csrfForm(session, '/portals/add', content, 'fields')}`,
   };
 }

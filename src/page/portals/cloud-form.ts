@@ -22,7 +22,9 @@ export interface CloudForm {
   /** The keys that nobody has to enter. */
   readonly keys: Readonly<Record<string, string>>;
   readonly fields: readonly CloudField[];
-  readonly register: CloudChoice['register'];
+  readonly registerUrl: string | null;
+  /** What to do there. */
+  readonly steps: readonly string[];
   /** The redirect address to register; null if there is none, or if it is one of the fields. */
   readonly redirectUri: string | null;
 }
@@ -46,22 +48,23 @@ export async function findCloudForm(
       required('base_url', portal.baseUrl, portal.addressHint),
       required('frontend_url', portal.frontendUrl, portal.addressHint),
     ];
-    const rest = { usualName: 'home', keys: {}, register: null, redirectUri: null };
+    const rest = { usualName: 'home', keys: {}, registerUrl: null, steps: [], redirectUri: null };
     return { title: portal.helper, fields: [...fields, clientId, secret], ...rest };
   }
   if (cloud === OTHER_CLOUD) {
     const fields = [required('issuer', portal.issuer, portal.addressHint), clientId, optionalSecret];
-    return { title: portal.other, usualName: 'cloud', keys: {}, fields, register: null, redirectUri };
+    return { title: portal.other, usualName: 'cloud', keys: {}, fields, registerUrl: null, steps: [], redirectUri };
   }
   const found = clouds.find(({ name }) => name === cloud);
   return found === undefined ? null : presetForm(found, { clientId, secret, optionalSecret }, texts);
 }
 
 function presetForm(
-  { name, title, register, clientSecret, variables, redirectUri, isRedirectEntered }: CloudChoice,
+  { name, title, texts, registerUrl, clientSecret, variables, redirectUri, isRedirectEntered }: CloudChoice,
   { clientId, secret, optionalSecret }: Readonly<Record<'clientId' | 'secret' | 'optionalSecret', CloudField>>,
-  { portal }: Texts,
+  { portal, language }: Texts,
 ): CloudForm {
+  const { steps, variables: descriptions } = texts[language];
   const redirect = {
     ...{ key: 'redirect_uri', label: portal.redirect, hint: portal.redirectOwnHint },
     ...{ usual: redirectUri ?? '', isRequired: true },
@@ -71,15 +74,16 @@ function presetForm(
     usualName: name,
     keys: { preset: name },
     fields: [
-      ...(register === null ? [] : [clientId]),
+      ...(registerUrl === null ? [] : [clientId]),
       ...(clientSecret === 'none' ? [] : [clientSecret === 'required' ? secret : optionalSecret]),
-      ...variables.map(({ name: variable, description, usual }) => ({
-        ...{ key: `variables.${variable}`, label: variable, hint: portal.variableHint(description) },
+      ...variables.map(({ name: variable, usual }) => ({
+        ...{ key: `variables.${variable}`, label: variable, hint: portal.variableHint(descriptions[variable] ?? '') },
         ...{ usual: usual ?? '', isRequired: usual === null },
       })),
       ...(isRedirectEntered ? [redirect] : []),
     ],
-    register,
+    registerUrl,
+    steps,
     redirectUri: isRedirectEntered ? null : redirectUri,
   };
 }

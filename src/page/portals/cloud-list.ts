@@ -8,10 +8,10 @@ export const HELPER_PORTAL = 'helper';
 export const OTHER_CLOUD = 'other';
 
 /** The clouds to choose from, each with a link to its form. @returns HTML */
-export function renderCloudList({ portal: texts }: Texts, clouds: readonly CloudChoice[]): string {
-  const item = (cloud: string, title: string, summary: string, language = '') => html`<li class="card">
-<h3><a href="${addPortalPath(cloud)}" id="cloud-${cloud}">${title}</a></h3><p class="quiet"!${language}>${summary}</p></li>`;
-  const known = clouds.map(({ name, title, summary }) => item(name, title, summary, ' lang="en"'));
+export function renderCloudList({ portal: texts, language }: Texts, clouds: readonly CloudChoice[]): string {
+  const item = (cloud: string, title: string, summary: string) => html`<li class="card">
+<h3><a href="${addPortalPath(cloud)}" id="cloud-${cloud}">${title}</a></h3><p class="quiet">${summary}</p></li>`;
+  const known = clouds.map(({ name, title, texts: own }) => item(name, title, own[language].summary));
   return html`<ul class="cards">!${item(HELPER_PORTAL, texts.helper, texts.helperText)}!${known}
 !${item(OTHER_CLOUD, texts.other, texts.otherText)}</ul>
 <p class="quiet">${texts.untried}</p>`;

@@ -10,7 +10,7 @@ import { signedInBrowsers, signIn } from './en/sign-in.ts';
 
 /** All texts of the pages in English, by part of the page. */
 export const en = {
-  language: 'en',
+  language: 'en' as const,
   document: footer,
   signIn,
   browsers: signedInBrowsers,
@@ -36,5 +36,5 @@ export const en = {
 /** The texts of the pages in one language. English defines which texts there are. */
 export type Texts = Omit<typeof en, 'language'> & {
   /** BCP 47. */
-  readonly language: string;
+  readonly language: 'en' | 'de';
 };

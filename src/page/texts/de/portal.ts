@@ -29,7 +29,7 @@ export const portal: typeof english.portal = {
   secretHint: 'Der Hub speichert es verschlüsselt und zeigt es nie wieder.',
   secretOptionalHint:
     'Kann leer bleiben, wenn die Cloud Ihnen keines gegeben hat. Der Hub speichert es verschlüsselt und zeigt es nie wieder.',
-  variableHint: (description) => `Auf Englisch beschrieben: ${description}.`,
+  variableHint: (description) => `Gebraucht wird: ${description}.`,
   add: 'Prüfen und hinzufügen',
   missing: 'Das fehlt.',
   invalid: 'Das ist nicht gültig. Vergleichen Sie es mit dem, was Sie von der Cloud bekommen haben.',
