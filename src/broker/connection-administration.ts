@@ -14,7 +14,7 @@ import { loginElsewhere } from './pairings/pairing-run.ts';
 /** The part of {@link Administration} about connections and their grants. */
 type ConnectionAdministration = Pick<
   Administration,
-  'portals' | 'addConnection' | 'removeConnection' | 'importGrant' | 'unpair' | 'token' | 'refresh' | 'history'
+  'addConnection' | 'removeConnection' | 'importGrant' | 'unpair' | 'token' | 'refresh' | 'history'
 >;
 
 /** What the administration of connections needs besides the broker. */
@@ -53,7 +53,6 @@ export function createConnectionAdministration(
   }
 
   return {
-    portals: () => connections.portals,
     async addConnection(typed, scope, portal) {
       await appliances.releaseName(connections.nameFor(typed));
       const connection = await connections.add(typed, scope, portal);

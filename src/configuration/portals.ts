@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type * as v from 'valibot';
 import { messageOf } from '../core/failure.ts';
 import type { PortalPolicy } from '../core/grants/login-end.ts';
+import type { Named } from '../core/name.ts';
 import type { ApplyMethod } from '../core/portals/identity.ts';
 import { Secret } from '../core/secret.ts';
 import { parseClientKey } from '../portal/oauth2/client-key.ts';
@@ -49,8 +50,8 @@ export interface HelperPortalConfiguration extends AnyPortalConfiguration {
 /** An ordinary OAuth 2.0 authorization server, with its secrets and files loaded. */
 export interface OAuth2PortalConfiguration extends AnyPortalConfiguration {
   readonly type: 'oauth2';
-  /** The name of its preset; null if it has none. */
-  readonly preset: string | null;
+  /** Its preset; null if it has none. */
+  readonly preset: Named | null;
   readonly settings: OAuth2Settings;
 }
 
@@ -168,7 +169,7 @@ async function readOAuth2Portal(
   return {
     ...common,
     type: 'oauth2',
-    preset: used?.preset.name ?? null,
+    preset: used === undefined ? null : { name: used.preset.name, title: used.preset.title },
     settings: {
       ...takeMembers(table, OAUTH2_KEYS),
       endpoints: {

@@ -4,7 +4,7 @@ import type { Administration, StatusReport } from '../core/administration.ts';
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import { Failure, type FailureCode } from '../core/failure.ts';
-import { findNamed, MAX_TITLE_LENGTH } from '../core/name.ts';
+import { findNamed } from '../core/name.ts';
 import { icon } from './elements.ts';
 import { backLink, type InstallerPage, sendInstallerPage } from './installer-page.ts';
 import { appliancePath, connectionPath } from './paths.ts';
@@ -17,7 +17,7 @@ import { type AuthenticatedRequest, pathParameter } from './sign-in/authenticate
 export function sendFailure(req: AuthenticatedRequest, name: string, error: unknown): FastifyReply {
   if (!(error instanceof Failure)) throw error;
   const { appliance, connectionChoice } = req.context.texts;
-  if (error.code === 'appliance_unknown') return sendUnknownAppliance(req, name);
+  if (error.code === 'appliance_unknown') return sendUnknownAppliance(req);
   const failures: Partial<Record<FailureCode, string>> = {
     ...appliance.failures,
     connection_unknown: connectionChoice.gone,
@@ -36,7 +36,7 @@ export function sendNothingChanged(req: AuthenticatedRequest, text: string, name
 export function sendConnectionFailure(req: AuthenticatedRequest, name: string, error: unknown): FastifyReply {
   if (!(error instanceof Failure)) throw error;
   const { appliance, connection } = req.context.texts;
-  if (error.code === 'connection_unknown' || error.code === 'name_invalid') return sendUnknownConnection(req, name);
+  if (error.code === 'connection_unknown' || error.code === 'name_invalid') return sendUnknownConnection(req);
   const failures: Partial<Record<FailureCode, string>> = { ...appliance.failures, ...connection.failures };
   const back = { href: connectionPath(name), text: connection.backTo };
   const text = failures[error.code] ?? appliance.failures.other;
@@ -64,19 +64,17 @@ export async function withAppliance(
 }
 
 /** Sends the page for an appliance that does not exist, or no longer exists. */
-function sendUnknownAppliance(req: AuthenticatedRequest, name: string): FastifyReply {
+function sendUnknownAppliance(req: AuthenticatedRequest): FastifyReply {
   const { appliance } = req.context.texts;
   const back = { href: '/', text: appliance.backToOverview };
-  const text = appliance.notFoundText(name.slice(0, MAX_TITLE_LENGTH));
-  return sendInstallerPage(req, 404, failurePage(appliance.notFound, text, back));
+  return sendInstallerPage(req, 404, failurePage(appliance.notFound, appliance.notFoundText, back));
 }
 
 /** Sends the page for a connection that does not exist, or no longer exists. */
-function sendUnknownConnection(req: AuthenticatedRequest, name: string): FastifyReply {
+function sendUnknownConnection(req: AuthenticatedRequest): FastifyReply {
   const { appliance, connection } = req.context.texts;
   const back = { href: '/', text: appliance.backToOverview };
-  const text = connection.notFoundText(name.slice(0, MAX_TITLE_LENGTH));
-  return sendInstallerPage(req, 404, failurePage(connection.notFound, text, back));
+  return sendInstallerPage(req, 404, failurePage(connection.notFound, connection.notFoundText, back));
 }
 
 /**
@@ -126,10 +124,10 @@ export async function handlePairingFailures(
       case 'pairing_unknown':
         return sendError(404, texts.notFound, texts.notFoundText);
       case 'connection_unknown':
-        return sendUnknownConnection(req, pathParameter(req, 'name'));
+        return sendUnknownConnection(req);
       case 'appliance_unknown':
       case 'name_invalid':
-        return sendUnknownAppliance(req, pathParameter(req, 'name'));
+        return sendUnknownAppliance(req);
       case 'not_allowed':
         return sendError(409, texts.notPossible, texts.tooMany);
       case 'store_unwritable':

@@ -31,7 +31,12 @@ it('an added portal has the same settings as a declared one, with its secret and
   expect(home).toMatchObject({ name: 'home', type: 'helper', clientId: CLIENT_ID, appliedBy: 'enter_again' });
   expect(home?.type === 'helper' && home.clientSecret.reveal()).toBe(SECRET);
   expect(home).not.toHaveProperty('secretFile');
-  expect(tado).toMatchObject({ name: 'tado', type: 'oauth2', preset: 'tado', settings: { clientSecret: null } });
+  expect(tado).toMatchObject({
+    name: 'tado',
+    type: 'oauth2',
+    preset: { name: 'tado' },
+    settings: { clientSecret: null },
+  });
   expect(own).toMatchObject({ name: 'own', type: 'oauth2', preset: null });
   expect(own?.type === 'oauth2' && own.settings.clientSecret?.reveal()).toBe(SECRET);
 });

@@ -66,7 +66,12 @@ describe("the options of Home Assistant's app", () => {
     if (home?.type !== 'helper') throw new Error('the first portal is no helper portal');
     expect(home).toMatchObject({ name: 'home', baseUrl: 'https://api.portal.example', clientId: CLIENT_ID });
     expect(home.clientSecret.reveal()).toBe(SECRET);
-    expect(tado).toMatchObject({ name: 'tado', type: 'oauth2', preset: 'tado', policy: { retryLostAnswer: 'late' } });
+    expect(tado).toMatchObject({
+      name: 'tado',
+      type: 'oauth2',
+      preset: { name: 'tado', title: 'tado°' },
+      policy: { retryLostAnswer: 'late' },
+    });
   });
 
   it('a portal with an issuer or endpoints is an ordinary OAuth 2.0 server', async () => {

@@ -189,7 +189,7 @@ describe('a portal with a preset', () => {
       ...(variables.length === 0 ? [] : [`variables = { ${variables.join(', ')} }`]),
       ...(preset?.settings.login === undefined && preset?.redirect === 'fixed' ? ['login = "paste"'] : []),
     ]);
-    expect(portal).toMatchObject({ type: 'oauth2', preset: name });
+    expect(portal).toMatchObject({ type: 'oauth2', preset: { name } });
     expect(portal.settings.endpoints.token ?? portal.settings.issuer).toMatch(/^https:/);
   });
 

@@ -24,8 +24,8 @@ import {
   connectionsOf,
   hubStatus,
   hubStatusReport,
+  named,
   PAGE,
-  usersNamed,
   withLoginOf,
 } from './status-samples.ts';
 
@@ -184,7 +184,7 @@ export class FakeAdministration implements Administration {
     const users = [...this.appliances.values()];
     const added = [...this.addedConnections.values()].map((connection) => {
       const names = users.flatMap((user) => (user.connection === connection.name ? [user.name] : [])).sort();
-      return { ...connection, users: usersNamed(...names) };
+      return { ...connection, users: named(...names) };
     });
     const own = connectionsOf(users.filter(({ connection }) => !this.addedConnections.has(connection)));
     return [...added, ...own].sort(byNameOrder);

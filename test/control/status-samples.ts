@@ -34,8 +34,8 @@ export function connectionStatus(changes: Partial<ConnectionStatus> & { name: st
   return { title: changes.name, users: [], loginEnds: null, ...UNPAIRED, ...changes };
 }
 
-/** The users of a connection, with their names as titles. */
-export function usersNamed(...names: readonly string[]): Named[] {
+/** Things with their names as titles. */
+export function named(...names: readonly string[]): Named[] {
   return names.map((name) => ({ name, title: name }));
 }
 

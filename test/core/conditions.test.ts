@@ -4,7 +4,7 @@ import { groupByConnection } from '../../src/core/health/condition.ts';
 import { deriveConditions, type HubConditionInput } from '../../src/core/health/derive-conditions.ts';
 import { explainPairingFailure } from '../../src/core/reports/pairing-failure.ts';
 import type { Problem } from '../../src/core/reports/problem.ts';
-import { applianceStatus, connectionStatus, usersNamed } from '../control/status-samples.ts';
+import { applianceStatus, connectionStatus, named } from '../control/status-samples.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';
 
 const NOW = Date.parse('2031-04-05T06:10:00Z');
@@ -61,7 +61,7 @@ test.each([
 
 test('the condition of a shared connection names the appliances that it concerns', () => {
   const messageFor = (users: readonly string[], own?: true) =>
-    conditionsOf([connectionStatus({ name: 'wallbox', users: usersNamed(...users), ...(own && { own }) })])[0]?.message;
+    conditionsOf([connectionStatus({ name: 'wallbox', users: named(...users), ...(own && { own }) })])[0]?.message;
   expect(messageFor([])).toBe('The login wallbox is not paired yet');
   expect(messageFor(['wallbox'], true)).toBe('wallbox is not paired yet');
   expect(messageFor(['heater'])).toBe('The login wallbox is not paired yet; heater is affected');
@@ -72,7 +72,7 @@ test('the condition of a shared connection names the appliances that it concerns
 });
 
 test('a connection has no condition while all of its appliances wait for approval', () => {
-  const connection = connectionStatus({ name: 'shared', users: usersNamed('heater', 'fan') });
+  const connection = connectionStatus({ name: 'shared', users: named('heater', 'fan') });
   const approved = (name: string) => applianceStatus({ name, connection: 'shared' });
   const waiting = (name: string) => ({ ...approved(name), waitingForApproval: waitingForApproval({ since }) });
   const codes = (...appliances: Parameters<typeof conditionsOf>[1] & object) =>
@@ -130,7 +130,7 @@ test('a pairing that failed is shown with its cause and an advice that begins wi
 
 test('the conditions of connections are grouped by their names, without those of appliances', () => {
   const all = conditionsOf(
-    [connectionStatus({ name: 'b' }), connectionStatus({ name: 'a', users: usersNamed('heater') })],
+    [connectionStatus({ name: 'b' }), connectionStatus({ name: 'a', users: named('heater') })],
     [applianceStatus({ name: 'heater', connection: 'a', withoutCredentials: true })],
   );
   expect(all).toHaveLength(3);

@@ -26,7 +26,14 @@ import { renderMetrics } from '../../src/metrics/exposition.ts';
 import { overviewPage } from '../../src/page/overview/overview.ts';
 import { en } from '../../src/page/texts/en.ts';
 import { version } from '../../src/system/version.ts';
-import { applianceStatus, connectionsOf, connectionsOnWire, hubStatus, PAGE } from '../control/status-samples.ts';
+import {
+  applianceStatus,
+  connectionsOf,
+  connectionsOnWire,
+  hubStatus,
+  named,
+  PAGE,
+} from '../control/status-samples.ts';
 import { root } from '../project/checkout.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';
 import { DAY, HOUR } from './samples.ts';
@@ -169,7 +176,7 @@ async function rendered(state: State) {
   });
   const later = status(noticesAfter(2 * DAY, conditions, appliance));
   const now = status(noticesAfter(0, conditions, appliance));
-  const page = overviewPage(later, { hubName: 'Cellar hub', texts: en }, SESSION, ['home'], NOW).body;
+  const page = overviewPage(later, { hubName: 'Cellar hub', texts: en }, SESSION, named('home'), NOW).body;
   const metrics = await renderMetrics({
     status: async () => later,
     connectionIds: () => new Map(),

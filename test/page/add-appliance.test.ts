@@ -5,7 +5,7 @@ import { credentialsPage } from '../../src/page/add-appliance/credentials.ts';
 import { confirmationPage, secretRotationConfirmation } from '../../src/page/appliance/confirmations.ts';
 import { qrSvg } from '../../src/page/elements.ts';
 import { en } from '../../src/page/texts/en.ts';
-import { connectionStatus, usersNamed } from '../control/status-samples.ts';
+import { connectionStatus, named } from '../control/status-samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
 
 const FRAME = { hubName: 'Test hub', texts: en };
@@ -16,7 +16,7 @@ describe('the form that adds an appliance', () => {
   it('the form for a new appliance asks for the portal only if there are several, and keeps the choice', () => {
     const typed = { name: '', connection: '', scope: '', portal: 'garden' };
     const shown = (portals: string[]) =>
-      addAppliancePage(FRAME, SESSION, 'token', { portals, connections: [] }, typed, {}).body;
+      addAppliancePage(FRAME, SESSION, 'token', { portals: named(...portals), connections: [] }, typed, {}).body;
     expect(shown(['home'])).not.toContain('<select');
     const body = shown(['home', 'garden']);
     expect(body).toContain('<option value="garden" selected>');
@@ -25,8 +25,8 @@ describe('the form that adds an appliance', () => {
 
   it('the form for a new appliance shows a problem beside its field, and escapes what was typed', () => {
     const typed = { name: SCRIPT, connection: SCRIPT, scope: SCRIPT, portal: SCRIPT };
-    const connections = [connectionStatus({ name: SCRIPT, users: usersNamed(SCRIPT) })];
-    const choices = { portals: [SCRIPT, 'home'], connections };
+    const connections = [connectionStatus({ name: SCRIPT, users: named(SCRIPT) })];
+    const choices = { portals: named(SCRIPT, 'home'), connections };
     const { body } = addAppliancePage(FRAME, SESSION, 'token', choices, typed, { scope: 'Not so.' });
     expect(body).toMatch(
       /<input id="scope"[^>]* aria-describedby="scope-problem scope-hint" aria-invalid="true" autofocus>/,
@@ -40,11 +40,11 @@ describe('the form that adds an appliance', () => {
 describe('the choice of a login for a new appliance', () => {
   const shown = (connection: string, problems = {}) => {
     const connections = [
-      connectionStatus({ name: 'netatmo', users: usersNamed('dashboard', 'thermostat') }),
+      connectionStatus({ name: 'netatmo', users: named('dashboard', 'thermostat') }),
       connectionStatus({ name: 'spare' }),
     ];
     const typed = { name: 'blinds', connection, scope: '', portal: '' };
-    return addAppliancePage(FRAME, SESSION, 'token', { portals: ['home'], connections }, typed, problems).body;
+    return addAppliancePage(FRAME, SESSION, 'token', { portals: named('home'), connections }, typed, problems).body;
   };
 
   it('the form for a new appliance offers a login of its own first, and every login with the appliances that use it', () => {

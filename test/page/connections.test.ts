@@ -84,7 +84,7 @@ describe('the page of a connection', () => {
 
   it('a page or a form of an unknown connection says that there is none', async () => {
     const page = await visitor.get('/connections/nobody/remove');
-    expect(page).toMatchObject({ status: 404, text: expect.stringContaining('does not know the login “nobody”.') });
+    expect(page).toMatchObject({ status: 404, text: expect.stringContaining('does not know this login.') });
     const form = await send('/connections/nobody/remove');
     expect(form).toMatchObject({ status: 404, text: expect.stringContaining('Login not found') });
   });

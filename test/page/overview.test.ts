@@ -3,6 +3,7 @@ import type { HubStatus } from '../../src/core/administration.ts';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
 import type { Notice } from '../../src/core/health/notice.ts';
+import type { Named } from '../../src/core/name.ts';
 import { PROBLEM_CODES, type ProblemCode } from '../../src/core/reports/problem.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { appliancePage } from '../../src/page/appliance/appliance.ts';
@@ -16,7 +17,7 @@ import {
   connectionsOf,
   hubStatus,
   hubStatusReport,
-  usersNamed,
+  named,
   withLoginOf,
 } from '../control/status-samples.ts';
 import { waitingForApproval } from '../support/registration-samples.ts';
@@ -55,7 +56,7 @@ function page(
   { texts = en, hub = {}, notices = [] }: { texts?: Texts; hub?: Partial<HubStatus>; notices?: Notice[] } = {},
 ): string {
   const status = hubStatusReport({ ...HUB, ...hub }, appliances, notices, NOW);
-  return overviewPage(status, { hubName: 'Test hub', texts }, SESSION, ['home'], NOW).body;
+  return overviewPage(status, { hubName: 'Test hub', texts }, SESSION, named('home'), NOW).body;
 }
 
 const health = (html: string) => /<h1 id="health">([^<]*)<\/h1>/.exec(html)?.[1];
@@ -121,11 +122,10 @@ describe("the hub's health on the overview", () => {
       loginEndingSince: '2031-05-04T06:00:00Z',
     }));
     const status = hubStatusReport(HUB, [car], [], NOW, connections);
-    const { body } = overviewPage(status, { hubName: 'Test hub', texts: en }, SESSION, ['home'], NOW);
+    const { body } = overviewPage(status, { hubName: 'Test hub', texts: en }, SESSION, named('home'), NOW);
     expect(body).toContain(en.states.kinds.refused);
   });
 
-  it('the overview states that the hub needs a person if only the hub has a problem', () => {
   it('the overview of a hub without a cloud says so, and offers the clouds', () => {
     const problems = [{ code: 'no_portal' as const, message: 'In English', since: '2031-05-05T06:00:00Z' }];
     const status = hubStatusReport({ ...HUB, problems }, [], [], NOW);
@@ -134,6 +134,7 @@ describe("the hub's health on the overview", () => {
     expect(body).toContain('id="choose-cloud"');
   });
 
+  it('the overview states that the hub needs a person if only the hub has a problem', () => {
     const problems = [{ code: 'hub_id_taken' as const, message: 'In English', since: '2031-05-05T06:00:00Z' }];
     const html = page([appliance('car')], { hub: { problems } });
     expect(health(html)).toBe('The hub itself needs attention.');
@@ -160,13 +161,14 @@ describe('the card of an appliance on the overview', () => {
     expect(wrong).toMatch(/12 ×, from 192\.168\.1\.23, since <time class="exact" datetime="2031-05-05T04:05:00.000Z"/);
   });
 
-  it('the button of an appliance names the portal if the hub has several', () => {
+  it('the button of an appliance names the cloud if the hub has several', () => {
     const unpaired = appliance('car', { state: 'unpaired', portal: 'tado' });
-    const body = (portals: string[]) =>
+    const tado = { name: 'tado', title: 'tado°' };
+    const body = (portals: readonly Named[]) =>
       overviewPage(hubStatusReport(HUB, [unpaired], [], NOW), { hubName: 'Hub', texts: en }, SESSION, portals, NOW)
         .body;
-    expect(body(['tado'])).toContain('id="pair-car">Connect<');
-    expect(body(['home', 'tado'])).toContain('id="pair-car">Connect at “tado”<');
+    expect(body([tado])).toContain('id="pair-car">Connect<');
+    expect(body([...named('home'), tado])).toContain('id="pair-car">Connect at “tado°”<');
   });
 
   it.for(PROBLEM_CODES)(
@@ -264,7 +266,7 @@ describe('actions on the overview', () => {
 
 describe('a login that several appliances share on the overview', () => {
   const shared = (changes: Partial<ConnectionStatus> = {}) =>
-    connectionStatus({ name: 'netatmo', state: 'active', users: usersNamed('dashboard', 'thermostat'), ...changes });
+    connectionStatus({ name: 'netatmo', state: 'active', users: named('dashboard', 'thermostat'), ...changes });
   const users = (connection: ConnectionStatus) =>
     connection.users.map(({ name }) => withLoginOf(appliance(name, { connection: connection.name }), connection));
   function pageWith(
@@ -273,7 +275,7 @@ describe('a login that several appliances share on the overview', () => {
   ): string {
     const appliances = [...users(connection).map((user) => ({ ...user, ...usage })), ...others];
     const status = hubStatusReport(HUB, appliances, [], NOW, [connection, ...connectionsOf(others)]);
-    return overviewPage(status, { hubName: 'Test hub', texts }, SESSION, ['home'], NOW).body;
+    return overviewPage(status, { hubName: 'Test hub', texts }, SESSION, named('home'), NOW).body;
   }
   const needsLogin = { state: 'needs_pairing', problem: problem('refused') } as const;
 
@@ -316,7 +318,7 @@ describe('a login that several appliances share on the overview', () => {
       NOW,
       [connection],
     );
-    const view = { connection, status, history: [], now: NOW };
+    const view = { connection, status, portals: [], history: [], now: NOW };
     expect(connectionPage(view, { hubName: 'Test hub', texts: en }, SESSION).body).toContain(
       '<section class="card bad"',
     );
@@ -338,7 +340,7 @@ describe('a login that several appliances share on the overview', () => {
 
   it('the card of a login with many appliances shows some and counts the others', () => {
     const sensors = Array.from({ length: 40 }, (_, number) => `sensor-${number}`);
-    const html = pageWith(shared({ users: usersNamed(...sensors) }));
+    const html = pageWith(shared({ users: named(...sensors) }));
     expect(html.match(/href="\/appliances\/sensor-/g)).toHaveLength(12);
     expect(html).toContain('and 28 more');
   });
@@ -350,7 +352,7 @@ describe('a login that several appliances share on the overview', () => {
     const own = appliance('car');
     const connection = { ...connectionsOf([own])[0], loginEnds } as ConnectionStatus;
     const status = hubStatusReport(HUB, [own], [], NOW, [connection]);
-    expect(overviewPage(status, { hubName: 'Test hub', texts: en }, SESSION, ['home'], NOW).body).toContain(shown);
+    expect(overviewPage(status, { hubName: 'Test hub', texts: en }, SESSION, named('home'), NOW).body).toContain(shown);
   });
 
   it('"Connect all" is offered if several logins need it, however many appliances use them', () => {
@@ -380,7 +382,7 @@ describe('text from appliances and portals', () => {
       ],
     };
     const status = { ...hubStatusReport(HUB, [], [], NOW), site };
-    const { body } = overviewPage(status, { hubName: 'Test hub', texts: en }, SESSION, ['home'], NOW);
+    const { body } = overviewPage(status, { hubName: 'Test hub', texts: en }, SESSION, named('home'), NOW);
     for (const text of ['The hub attic', 'this hub', 'The hub &#60;b&#62;', 'last seen', '2 hours ago'])
       expect(body).toContain(text);
     expect(body.match(/class="site-hub"/g)).toHaveLength(2);
@@ -394,7 +396,7 @@ describe('text from appliances and portals', () => {
   });
 
   it('the page of an appliance escapes text from appliances and portals', () => {
-    const shown = { appliance: hostile, status: hubStatusReport(HUB, [hostile]), history: [], now: NOW };
+    const shown = { appliance: hostile, status: hubStatusReport(HUB, [hostile]), portals: [], history: [], now: NOW };
     const { body } = appliancePage(shown, { hubName: SCRIPT, texts: en }, SESSION);
     expect(body).not.toContain('<script');
   });
@@ -402,14 +404,14 @@ describe('text from appliances and portals', () => {
   it('the card and the page of a connection escape text from appliances and portals', () => {
     const connection = connectionStatus({
       name: SCRIPT,
-      users: usersNamed(SCRIPT, 'x'),
+      users: named(SCRIPT, 'x'),
       scope: SCRIPT,
       portal: SCRIPT,
     });
     const status = hubStatusReport(HUB, [{ ...hostile, connection: SCRIPT }], [], NOW, [connection]);
     const context = { hubName: SCRIPT, texts: en };
-    expect(overviewPage(status, context, SESSION, ['home', SCRIPT], NOW).body).not.toContain('<script');
-    const shown = { connection, status, history: [], now: NOW };
+    expect(overviewPage(status, context, SESSION, named('home', SCRIPT), NOW).body).not.toContain('<script');
+    const shown = { connection, status, portals: [], history: [], now: NOW };
     expect(connectionPage(shown, context, SESSION).body).not.toContain('<script');
   });
 });
@@ -417,7 +419,7 @@ describe('text from appliances and portals', () => {
 describe('the page of an appliance', () => {
   const show = (one: ApplianceStatus) =>
     appliancePage(
-      { appliance: one, status: hubStatusReport(HUB, [one]), history: [], now: NOW },
+      { appliance: one, status: hubStatusReport(HUB, [one]), portals: [], history: [], now: NOW },
       { hubName: 'Test hub', texts: en },
       SESSION,
     ).body;

@@ -4,7 +4,7 @@ import { pairingMessage } from '../../src/page/callback/pairing-messages.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en } from '../../src/page/texts/en.ts';
 import { userCodeConfirmationPage } from '../../src/page/user-code/user-code-pages.ts';
-import { usersNamed } from '../control/status-samples.ts';
+import { named } from '../control/status-samples.ts';
 import { instantAt, SAMPLE_LINK, samplePairing } from '../core/samples.ts';
 
 const WALLBOX = {
@@ -48,7 +48,7 @@ describe('the message of a failed pairing', () => {
 });
 
 describe('the message about a login that several appliances share', () => {
-  const users = [{ name: 'thermostat', title: 'Thermostat' }, ...usersNamed('dashboard')];
+  const users = [{ name: 'thermostat', title: 'Thermostat' }, ...named('dashboard')];
   const NETATMO = { connection: 'netatmo', title: 'Netatmo', users };
   const paired = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
 
@@ -57,7 +57,7 @@ describe('the message about a login that several appliances share', () => {
       heading: 'Thermostat and dashboard are connected',
       text: expect.stringContaining('This is about the login “Netatmo”. You can close'),
     });
-    const many = usersNamed('a', 'b', 'c', 'd', 'e', 'f');
+    const many = named('a', 'b', 'c', 'd', 'e', 'f');
     expect(pairingMessage(paired, { ...NETATMO, users: many }, de).heading).toBe(
       'a, b, c und 3 weitere sind verbunden',
     );

@@ -1,3 +1,4 @@
+import type { Named } from '../name.ts';
 import type { PreparedReload } from '../reload.ts';
 import type { Secret } from '../secret.ts';
 import type { PortalCheck, PortalStatus } from './portal-status.ts';
@@ -38,7 +39,6 @@ export interface CloudChoice {
   readonly isRedirectEntered: boolean;
 }
 
-/** Something that an installer enters for a cloud besides the client. */
 /** What people read about a cloud, in one language. */
 interface CloudTexts {
   /** What appliances. */
@@ -49,6 +49,7 @@ interface CloudTexts {
   readonly variables: Readonly<Record<string, string>>;
 }
 
+/** Something that an installer enters for a cloud besides the client. */
 interface CloudVariable {
   readonly name: string;
   /** Null if it must be entered. */
@@ -57,8 +58,8 @@ interface CloudVariable {
 
 /** The operations on portals. */
 export interface PortalAdministration {
-  /** The names of the portals, the default one first. */
-  portals(): readonly string[];
+  /** The portals, the default one first. The title is that of the cloud; of a portal without a preset, its name. */
+  portals(): readonly Named[];
   /** The portals, as far as they are known now. */
   describePortals(): readonly PortalStatus[];
   /** Checks a portal without a login. @param name of it. @throws Failure `portal_unknown` */

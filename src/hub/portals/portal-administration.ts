@@ -8,7 +8,7 @@ import { rfc3339 } from '../../core/clock.ts';
 import { joinNames } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Log } from '../../core/log.ts';
-import { checkName } from '../../core/name.ts';
+import { checkName, type Named } from '../../core/name.ts';
 import type { PortalAddition, PortalAdministration } from '../../core/portals/portal-administration.ts';
 import type { ReloadControl } from '../../core/reload.ts';
 import type { AddedPortals } from './added-portals.ts';
@@ -28,7 +28,7 @@ export interface PortalAdministrationContext extends Omit<PortalsContext, 'store
   /** The portals of the configuration, and those that people have added. */
   readonly configured: readonly PortalConfiguration[];
   readonly added: AddedPortals;
-  readonly connections: Pick<Connections, 'list' | 'portals'>;
+  readonly connections: Pick<Connections, 'list'>;
   /** When each portal last responded. */
   readonly reached: ReadonlyMap<string, { readonly wall: number }>;
   readonly httpsPort: number;
@@ -109,17 +109,17 @@ export function createPortalAdministration(context: PortalAdministrationContext,
   }
 
   return {
-    portals: () => connections.portals,
+    portals: () => titlePortals(configured),
     describePortals: () =>
       portals.names.map((name) => {
         const { type, ...inspected } = inspectPortal(name);
         const { login, redirectUri } = inspected.describeLogin();
         const at = reached.get(name);
         const configuration = configured.find((portal) => portal.name === name);
-        const preset = configuration?.type === 'oauth2' ? configuration.preset : null;
+        const preset = configuration && presetOf(configuration);
         return {
           ...{ name, type, login, redirectUri, reached: at === undefined ? null : rfc3339(at.wall) },
-          ...(preset !== null && { preset }),
+          ...(preset && { preset: preset.name }),
           ...(added.names.has(name) && { added: true as const }),
         };
       }),
@@ -158,6 +158,19 @@ export function createPortalAdministration(context: PortalAdministrationContext,
       return reload;
     },
   };
+}
+
+function presetOf(configuration: PortalConfiguration): Named | null {
+  return configuration.type === 'oauth2' ? configuration.preset : null;
+}
+
+/** What people call the portals. If several have the same preset, the title of each has its name, too. */
+function titlePortals(configured: readonly PortalConfiguration[]): Named[] {
+  const titles = configured.map((portal) => presetOf(portal)?.title ?? portal.name);
+  return configured.map(({ name }, index) => {
+    const title = titles[index] ?? name;
+    return { name, title: titles.indexOf(title) === titles.lastIndexOf(title) ? title : `${title} (${name})` };
+  });
 }
 
 /** A portal that is only tried leaves nothing in the store. */

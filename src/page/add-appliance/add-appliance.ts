@@ -2,7 +2,7 @@ import { html } from 'ghtml';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure, type FailureCode } from '../../core/failure.ts';
-import { checkTitle, MAX_TITLE_LENGTH } from '../../core/name.ts';
+import { checkTitle, MAX_TITLE_LENGTH, type Named } from '../../core/name.ts';
 import type { Random } from '../../core/random.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import type { AdministrationView } from '../administration-view.ts';
@@ -100,12 +100,12 @@ const EMPTY_FORM: ApplianceForm = { name: '', connection: '', scope: '', portal:
 
 /**
  * Checks the fields of a form that adds an appliance or a connection.
- * @param portals the names of the portals to choose from
+ * @param portals those to choose from
  * @returns error texts, by field
  */
 export function validateLogin(
   { name, scope, portal }: { readonly name: string; readonly scope: string; readonly portal: string },
-  portals: readonly string[],
+  portals: readonly Named[],
   { adding }: Texts,
 ): Partial<Record<'name' | 'scope' | 'portal', string>> {
   return {
@@ -113,7 +113,7 @@ export function validateLogin(
     ...(name !== '' && !isValid(() => checkTitle('appliance', name)) && { name: adding.nameInvalid }),
     ...(!isValid(() => checkScope(scope)) && { scope: adding.scopeInvalid }),
     ...(portal === '' && portals.length > 1 && { portal: adding.portalMissing }),
-    ...(portal !== '' && !portals.includes(portal) && { portal: adding.portalUnknown }),
+    ...(portal !== '' && !portals.some(({ name: one }) => one === portal) && { portal: adding.portalUnknown }),
   };
 }
 
@@ -158,24 +158,26 @@ interface ApplianceForm {
 
 /**
  * The choice of a portal, if there are several. None is chosen already: a login at the wrong one shows late.
- * @param portals their names
  * @returns HTML
  */
 export function renderPortalChoice(
   field: Parameters<typeof renderSelectField>[0],
-  portals: readonly string[],
+  portals: readonly Named[],
   selected: string,
   { adding }: Texts,
 ): string {
   if (portals.length < 2) return '';
-  const options = [{ value: '', text: adding.choosePortal }, ...portals.map((value) => ({ value, text: value }))];
+  const options = [
+    { value: '', text: adding.choosePortal },
+    ...portals.map((one) => ({ value: one.name, text: one.title })),
+  ];
   return renderSelectField(field, 'portal', options, selected);
 }
 
 /** What a person can choose from. */
 interface ApplianceChoices {
-  /** The names of the configured portals, the default one first. */
-  readonly portals: readonly string[];
+  /** The configured portals, the default one first. */
+  readonly portals: readonly Named[];
   readonly connections: readonly ConnectionStatus[];
 }
 

@@ -34,6 +34,9 @@ type LoginDetails = LoginStatus &
   Partial<Pick<ConnectionStatus, keyof typeof CONNECTION_FIELDS>> &
   Pick<ApplianceStatus, 'waitingForApproval'>;
 
+/** Returns what people call a portal, by its name; null if it is not to be named. */
+export type PortalTitle = ((name: string) => string) | null;
+
 /** A name as text, and a value as HTML. */
 export type DetailRow = readonly [name: string, value: string];
 
@@ -59,7 +62,7 @@ export function fieldRows<Name extends string>(
 
 /**
  * The details of an appliance's login or of a connection, as pairs of name and value.
- * @param showsPortal whether to name its portal
+ * @param portalTitle null: its portal is not named
  * @param now the hub's wall clock in ms since 1970
  * @param before rows that come first
  * @param after rows that come last
@@ -68,7 +71,7 @@ export function fieldRows<Name extends string>(
 export function renderLoginDetails(
   texts: Texts,
   login: LoginDetails,
-  showsPortal: boolean,
+  portalTitle: PortalTitle,
   now: number,
   { before = [], after = [] }: { readonly before?: readonly DetailRow[]; readonly after?: readonly DetailRow[] } = {},
 ): string {
@@ -78,7 +81,7 @@ export function renderLoginDetails(
     ...before,
     [overview.scope, scope === null ? html`${overview.scopeByPortal}` : html`${scope}`],
   ];
-  if (showsPortal) rows.push([overview.portal, html`${portal}`]);
+  if (portalTitle !== null) rows.push([overview.portal, html`${portalTitle(portal)}`]);
   if (account !== null) rows.push([overview.account, html`${account}`]);
   if (waitingForApproval !== undefined) {
     const { since, softwareId } = waitingForApproval;
@@ -125,7 +128,7 @@ function renderComparison({ states }: Texts, { comparisonCode, address }: Pendin
 /**
  * The button for an appliance's next step; nothing if none is needed.
  * @param offered the connections that it could use, if it waits for approval
- * @param namesPortal whether the button names the portal
+ * @param portalTitle null: the button does not name the portal
  * @returns HTML
  */
 export function renderNextAction(
@@ -134,7 +137,7 @@ export function renderNextAction(
   appliance: ApplianceStatus,
   health: LoginHealth,
   offered: readonly ConnectionStatus[],
-  namesPortal = false,
+  portalTitle: PortalTitle = null,
 ): string {
   const { name, clientId, waitingForApproval } = appliance;
   const { overview } = texts;
@@ -142,7 +145,7 @@ export function renderNextAction(
     return renderPairAction(texts, session, appliance, health, {
       action: appliancePath(name, 'pair'),
       id: `pair-${name}`,
-      namesPortal,
+      portalTitle,
     });
   }
   const choice =
@@ -158,7 +161,7 @@ export function renderNextAction(
 
 /**
  * The button that leads to the login at the portal, if one is needed or open; nothing otherwise.
- * @param form the path of the form that starts a pairing, the id of its button, and whether that names the portal
+ * @param form the path of the form that starts a pairing, the id of its button, and what that calls the portal
  * @returns HTML
  */
 export function renderPairAction(
@@ -166,10 +169,10 @@ export function renderPairAction(
   session: PageSession,
   { authorizeUrl, state, portal }: LoginStatus,
   { kind }: LoginHealth,
-  { action, id, namesPortal }: { readonly action: string; readonly id: string; readonly namesPortal: boolean },
+  { action, id, portalTitle }: { readonly action: string; readonly id: string; readonly portalTitle: PortalTitle },
 ): string {
   const pairForm = (text: keyof Texts['overview']['at']) => {
-    const label = namesPortal ? overview.at[text](portal) : overview[text];
+    const label = portalTitle === null ? overview[text] : overview.at[text](portalTitle(portal));
     return csrfForm(session, action, html`<button class="primary" id="${id}">${label}</button>`);
   };
   if (authorizeUrl !== undefined) {

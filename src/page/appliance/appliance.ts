@@ -5,10 +5,12 @@ import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts'
 import type { Clock, Timers } from '../../core/clock.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
+import type { Named } from '../../core/name.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
 import type { AdministrationView } from '../administration-view.ts';
+import { titlesOf } from '../connection-names.ts';
 import { findAppliance, sendFailure, withAppliance } from '../failures.ts';
 import { applianceHealth } from '../health.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
@@ -73,7 +75,7 @@ export function serveAppliances(
   function sendAppliancePage(req: AuthenticatedRequest): Promise<FastifyReply> {
     return withAppliance(req, administration, async (appliance, status) => {
       const history = await administration.history(appliance.connection);
-      const view = { appliance, status, history, now: clock.now().wall };
+      const view = { appliance, status, portals: administration.portals(), history, now: clock.now().wall };
       return sendInstallerPage(req, 200, appliancePage(view, req.context, req.session));
     });
   }
@@ -151,6 +153,7 @@ const WAITING_RELOAD_SECONDS = 10;
 interface ApplianceView {
   readonly appliance: ApplianceStatus;
   readonly status: Omit<StatusReport, 'hub'>;
+  readonly portals: readonly Named[];
   readonly history: readonly HistoryEntry[];
   /** The hub's wall clock, in ms since 1970. */
   readonly now: number;
@@ -158,7 +161,7 @@ interface ApplianceView {
 
 /** The page of one appliance: its state, its actions and its history. */
 export function appliancePage(view: ApplianceView, { texts }: PageContext, session: PageSession): InstallerPage {
-  const { appliance, status, history, now } = view;
+  const { appliance, status, portals, history, now } = view;
   const { name, title, state } = appliance;
   const concernsIt = ({ appliances }: { readonly appliances: readonly string[] }) => appliances.includes(name);
   const health = applianceHealth(
@@ -184,7 +187,7 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
 <h1>${title}</h1>
 <section class="card ${health.needsAttention ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${renderHealth(texts, health, true)}
 !${renderNextAction(texts, session, appliance, health, offered)}
-!${renderLoginDetails(texts, details, true, now, rows)}</section>
+!${renderLoginDetails(texts, details, titlesOf(portals), now, rows)}</section>
 </div>
 !${renderHistory(texts, history, now)}
 !${renderManagement(texts, session, appliance, { isShared: connection?.own !== true, canMove: offered.length > 0 })}</div>`,

@@ -112,13 +112,13 @@ function fieldErrorsFor(code: FailureCode, { adding, addConnection }: Texts): Fi
 /**
  * The form that adds a connection.
  * @param key the idempotency key: a form that is sent twice adds one connection
- * @param portals the names of the configured portals, the default one first
+ * @param portals the configured ones, the default one first
  */
 function addConnectionPage(
   { texts }: PageContext,
   session: PageSession,
   key: string,
-  portals: readonly string[],
+  portals: readonly Named[],
   typed: ConnectionForm,
   problems: FieldErrors,
 ): InstallerPage {

@@ -4,7 +4,12 @@ import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts'
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { type ApplianceCondition, groupOfAppliances } from '../../core/health/condition.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import { renderHealth, renderLoginDetails, renderPairAction } from '../appliance/appliance-fragments.ts';
+import {
+  type PortalTitle,
+  renderHealth,
+  renderLoginDetails,
+  renderPairAction,
+} from '../appliance/appliance-fragments.ts';
 import { timeElement } from '../elements.ts';
 import type { LoginHealth } from '../health.ts';
 import { appliancePath, connectionPath } from '../paths.ts';
@@ -27,7 +32,7 @@ export function renderConnectionCard(
   connection: ConnectionStatus,
   health: LoginHealth,
   users: ConnectionUsers,
-  showsPortal: boolean,
+  portalTitle: PortalTitle,
   now: number,
 ): string {
   const { name, title } = connection;
@@ -36,13 +41,13 @@ export function renderConnectionCard(
 <div>!${connection.users.length === 0 ? '' : html`<p class="quiet">${texts.connection.usedBy}</p>`}
 !${renderUserList(texts, connection, users, MAX_SHOWN_IN_CARD, now)}</div>
 !${renderHealth(texts, health, false)}
-!${renderConnectAction(texts, session, connection, health, showsPortal)}
-!${renderLoginDetails(texts, connection, showsPortal, now)}</li>`;
+!${renderConnectAction(texts, session, connection, health, portalTitle)}
+!${renderLoginDetails(texts, connection, portalTitle, now)}</li>`;
 }
 
 /**
  * The button that leads to the login at the portal, if one is needed or open.
- * @param namesPortal whether it names the portal
+ * @param portalTitle null: it does not name the portal
  * @returns HTML
  */
 export function renderConnectAction(
@@ -50,13 +55,13 @@ export function renderConnectAction(
   session: PageSession,
   connection: ConnectionStatus,
   health: LoginHealth,
-  namesPortal = false,
+  portalTitle: PortalTitle = null,
 ): string {
   const { name } = connection;
   return renderPairAction(texts, session, connection, health, {
     action: connectionPath(name, 'pair'),
     id: `pair-connection-${name}`,
-    namesPortal,
+    portalTitle,
   });
 }
 

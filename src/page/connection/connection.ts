@@ -4,6 +4,7 @@ import type { Administration, StatusReport } from '../../core/administration.ts'
 import type { Clock, Timers } from '../../core/clock.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
+import type { Named } from '../../core/name.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
@@ -11,6 +12,7 @@ import type { AdministrationView } from '../administration-view.ts';
 import { renderHealth, renderLoginDetails } from '../appliance/appliance-fragments.ts';
 import { confirmationPage } from '../appliance/confirmations.ts';
 import { renderHistory } from '../appliance/history.ts';
+import { titlesOf } from '../connection-names.ts';
 import { sendConnectionFailure, withConnection } from '../failures.ts';
 import { connectionHealth } from '../health.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
@@ -41,7 +43,7 @@ export function serveConnections(
       const { name, own } = connection;
       if (own) return req.reply.redirect(appliancePath(name), 303);
       const history = await administration.history(name);
-      const view = { connection, status, history, now: clock.now().wall };
+      const view = { connection, status, portals: administration.portals(), history, now: clock.now().wall };
       return sendInstallerPage(req, 200, connectionPage(view, req.context, req.session));
     });
   }
@@ -103,6 +105,7 @@ const WAITING_RELOAD_SECONDS = 10;
 interface ConnectionView {
   readonly connection: ConnectionStatus;
   readonly status: Pick<StatusReport, 'appliances' | 'conditions' | 'notices'>;
+  readonly portals: readonly Named[];
   readonly history: readonly HistoryEntry[];
   /** The hub's wall clock, in ms since 1970. */
   readonly now: number;
@@ -110,7 +113,7 @@ interface ConnectionView {
 
 /** The page of one connection: its state, its appliances, its actions and its history. */
 export function connectionPage(
-  { connection, status, history, now }: ConnectionView,
+  { connection, status, portals, history, now }: ConnectionView,
   { texts }: PageContext,
   session: PageSession,
 ): InstallerPage {
@@ -127,7 +130,7 @@ export function connectionPage(
 <h1>${title}</h1>
 <section class="card ${health.needsAttention ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${renderHealth(texts, health, true)}
 !${renderConnectAction(texts, session, connection, health)}
-!${renderLoginDetails(texts, connection, true, now)}</section>
+!${renderLoginDetails(texts, connection, titlesOf(portals), now)}</section>
 <section class="stack" aria-labelledby="users"><h2 id="users">${texts.connection.usedBy}</h2>
 !${renderUserList(texts, connection, connectionUsers(status), MAX_SHOWN_USERS, now)}
 <div class="actions"><a class="button" id="add-user" href="${addAppliancePath(name)}">${texts.connection.addAppliance}</a></div></section>

@@ -2,12 +2,14 @@ import { html } from 'ghtml';
 import { HUB_FIELDS, type HubStatus, type SiteHubStatus, type StatusReport } from '../../core/administration.ts';
 import type { Clock } from '../../core/clock.ts';
 import { type Condition, concernsHub, groupByAppliance } from '../../core/health/condition.ts';
+import type { Named } from '../../core/name.ts';
 import type { CloudChoice } from '../../core/portals/portal-administration.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { urlHost } from '../../system/addresses.ts';
 import type { AdministrationView } from '../administration-view.ts';
 import {
   fieldRows,
+  type PortalTitle,
   renderHealth,
   renderLoginDetails,
   renderNextAction,
@@ -16,6 +18,7 @@ import {
 } from '../appliance/appliance-fragments.ts';
 import { connectableConnections, connectionsFor } from '../appliance/connection-choice.ts';
 import { connectionUsers, renderConnectionCard } from '../connection/connection-fragments.ts';
+import { titlesOf } from '../connection-names.ts';
 import { type DisplaySeverity, icon, timeElement } from '../elements.ts';
 import { applianceHealth, connectionHealth, displaySeverity, hubHealth, SEVERITY_ORDER } from '../health.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
@@ -64,7 +67,7 @@ export function serveOverview(guard: AuthenticatedRoutes, { administration, cloc
 
 /**
  * The overview: the hub's health, and each appliance.
- * @param portals the names of the configured portals
+ * @param portals the configured portals
  * @param now the hub's wall clock, in ms since 1970
  * @param clouds those to choose from if there is no portal
  */
@@ -72,16 +75,16 @@ export function overviewPage(
   status: StatusReport,
   { texts, ingress }: PageContext,
   session: PageSession,
-  portals: readonly string[],
+  portals: readonly Named[],
   now: number,
   clouds: readonly CloudChoice[] = [],
 ): InstallerPage {
   const { overview } = texts;
   const { hub, conditions } = status;
-  const showsPortal = portals.length > 1;
+  const portalTitle = portals.length > 1 ? titlesOf(portals) : null;
   const cards = [
-    ...applianceCards(status, texts, session, showsPortal, now),
-    ...connectionCards(status, texts, session, showsPortal, now),
+    ...applianceCards(status, texts, session, portalTitle, now),
+    ...connectionCards(status, texts, session, portalTitle, now),
   ].toSorted((a, b) => SEVERITY_ORDER.indexOf(a.severity) - SEVERITY_ORDER.indexOf(b.severity));
   const { severity, headline } = hubHealth(status, texts);
   const isWaiting =
@@ -145,7 +148,7 @@ function applianceCards(
   status: StatusReport,
   texts: Texts,
   session: PageSession,
-  showsPortal: boolean,
+  portalTitle: PortalTitle,
   now: number,
 ): Card[] {
   const connections = new Map(status.connections.map((connection) => [connection.name, connection]));
@@ -161,8 +164,8 @@ function applianceCards(
     const render = () => html`<li class="card ${health.needsAttention ? 'bad' : ''}" id="appliance-${name}">
 <h3><a href="${appliancePath(name)}" id="open-${name}">${title}</a></h3>
 !${renderHealth(texts, health, false)}
-!${renderNextAction(texts, session, appliance, health, offered, showsPortal)}
-!${renderLoginDetails(texts, details, showsPortal, now, { after: usageRows(texts, appliance, now) })}</li>`;
+!${renderNextAction(texts, session, appliance, health, offered, portalTitle)}
+!${renderLoginDetails(texts, details, portalTitle, now, { after: usageRows(texts, appliance, now) })}</li>`;
     // A stranger's requests must not hide the installer's own appliance.
     return { render, severity: health.severity, isAlwaysShown: waitingForApproval !== undefined };
   });
@@ -173,7 +176,7 @@ function connectionCards(
   { appliances, connections, conditions, notices }: StatusReport,
   texts: Texts,
   session: PageSession,
-  showsPortal: boolean,
+  portalTitle: PortalTitle,
   now: number,
 ): Card[] {
   const healthOf = connectionHealth({ conditions, notices }, texts);
@@ -181,7 +184,7 @@ function connectionCards(
   return connections.flatMap((connection) => {
     if (connection.own) return [];
     const health = healthOf(connection);
-    const render = () => renderConnectionCard(texts, session, connection, health, users, showsPortal, now);
+    const render = () => renderConnectionCard(texts, session, connection, health, users, portalTitle, now);
     return { render, severity: health.overallSeverity, isAlwaysShown: false };
   });
 }

@@ -3,7 +3,7 @@ import type { Clock, Timers } from '../../core/clock.ts';
 import type { LanService, PairedConnection } from '../../core/lan-service.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
 import type { AdministrationView } from '../administration-view.ts';
-import { pagePathOf } from '../connection-names.ts';
+import { pagePathOf, titlesOf } from '../connection-names.ts';
 import { findAppliance, handlePairingFailures } from '../failures.ts';
 import { BROWSER_TOKEN_COOKIE, setCallbackCookie } from '../http.ts';
 import { redirectTo, sendInstallerPage } from '../installer-page.ts';
@@ -30,6 +30,12 @@ export function servePairing(
   /** Sets the cookie by which the callback recognises a browser that follows the login link. */
   function setBrowserBinding({ reply }: AuthenticatedRequest, { id, status }: PairingView): void {
     if (status.event === 'waiting') setCallbackCookie(reply, BROWSER_TOKEN_COOKIE, service.browserToken(id));
+  }
+
+  /** A pairing with what people call its portal, its connection and the appliances that use it. */
+  async function named(view: PairingView): Promise<PairingView & PairedConnection> {
+    const portal = view.portal && titlesOf(administration.portals())(view.portal);
+    return { ...view, portal, ...(await pairedConnection(view.connection)) };
   }
 
   /** A connection by its name, with the appliances that use it. */
@@ -59,8 +65,7 @@ export function servePairing(
       await waitForLink(administration, timers, pathParameter(req, 'id'));
       const view = administration.getPairing(pathParameter(req, 'id'));
       setBrowserBinding(req, view);
-      const paired = await pairedConnection(view.connection);
-      return sendInstallerPage(req, 200, pairingPage(req, { ...view, ...paired }, clock.now().wall));
+      return sendInstallerPage(req, 200, pairingPage(req, await named(view), clock.now().wall));
     }),
   );
   guard.form('/pairings/:id/fresh', (submission) =>
@@ -102,8 +107,7 @@ export function servePairing(
       const current = batch.current === null ? null : administration.getPairing(batch.current.pairing);
       if (current === null) return sendInstallerPage(req, 200, pairingBatchPage(req, batch, null, clock.now().wall));
       setBrowserBinding(req, current);
-      const paired = await pairedConnection(current.connection);
-      return sendInstallerPage(req, 200, pairingBatchPage(req, batch, { ...current, ...paired }, clock.now().wall));
+      return sendInstallerPage(req, 200, pairingBatchPage(req, batch, await named(current), clock.now().wall));
     }),
   );
   guard.form('/batches/:id/next', (submission) =>

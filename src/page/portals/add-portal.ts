@@ -1,6 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import { Failure } from '../../core/failure.ts';
+import type { Named } from '../../core/name.ts';
 import type { NewPortal } from '../../core/portals/portal-administration.ts';
 import type { PortalCheck } from '../../core/portals/portal-status.ts';
 import type { Random } from '../../core/random.ts';
@@ -133,10 +134,10 @@ export function sendPortalFailure(req: AuthenticatedRequest, error: unknown): Fa
 }
 
 /** The first of the names `usual`, `usual-2`, … that no portal has. */
-function freeName(usual: string, taken: readonly string[]): string {
+function freeName(usual: string, portals: readonly Named[]): string {
   for (let count = 1; ; count += 1) {
     const name = count === 1 ? usual : `${usual}-${count}`;
-    if (!taken.includes(name)) return name;
+    if (!portals.some((portal) => portal.name === name)) return name;
   }
 }
 

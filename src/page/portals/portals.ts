@@ -4,6 +4,7 @@ import type { PortalStatus } from '../../core/portals/portal-status.ts';
 import { afterResponse } from '../../system/http/after-response.ts';
 import { renderRows } from '../appliance/appliance-fragments.ts';
 import { confirmationPage } from '../appliance/confirmations.ts';
+import { titlesOf } from '../connection-names.ts';
 import { backLink, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import { addPortalPath } from '../paths.ts';
 import { type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
@@ -17,13 +18,17 @@ export function servePortals(guard: AuthenticatedRoutes, options: PortalPagesOpt
   serveAddPortal(guard, options);
   guard.page('/portals', async (req) => {
     const { clouds } = await administration.cloudChoices();
-    return sendInstallerPage(req, 200, portalsPage(req.context.texts, administration.describePortals(), clouds));
+    const titleOf = titlesOf(administration.portals());
+    const cards = administration
+      .describePortals()
+      .map((one) => renderPortal(req.context.texts, one, titleOf(one.name)));
+    return sendInstallerPage(req, 200, portalsPage(req.context.texts, cards, clouds));
   });
   guard.page('/portals/:name/remove', async (req) => {
     const { context, session } = req;
     const name = pathParameter(req, 'name');
     const confirmation = {
-      heading: context.texts.portal.removeHeading(name),
+      heading: context.texts.portal.removeHeading(titlesOf(administration.portals())(name)),
       text: context.texts.portal.removeText,
       action: removalPath(name),
       confirmLabel: context.texts.appliance.remove,
@@ -46,11 +51,10 @@ function removalPath(name: string): string {
   return `/portals/${encodeURIComponent(name)}/remove`;
 }
 
-/** The portals of the hub, and the clouds that can be added. */
-function portalsPage(texts: Texts, portals: readonly PortalStatus[], clouds: readonly CloudChoice[]): InstallerPage {
+/** The portals of the hub, and the clouds that can be added. @param cards of the portals, as HTML */
+function portalsPage(texts: Texts, cards: readonly string[], clouds: readonly CloudChoice[]): InstallerPage {
   const { portal, installer } = texts;
-  const heading = portals.length === 0 ? portal.choose : portal.manage;
-  const cards = portals.map((one) => renderPortal(texts, one, clouds));
+  const heading = cards.length === 0 ? portal.choose : portal.manage;
   return {
     title: heading,
     body: html`!${backLink('/', installer.overview)}
@@ -63,17 +67,16 @@ function portalsPage(texts: Texts, portals: readonly PortalStatus[], clouds: rea
 function renderPortal(
   texts: Texts,
   { name, type, preset, added, login, redirectUri }: PortalStatus,
-  clouds: readonly CloudChoice[],
+  title: string,
 ): string {
   const { portal, appliance } = texts;
-  const title = clouds.find((cloud) => cloud.name === preset)?.title;
   const cloud = preset ?? (type === 'helper' ? HELPER_PORTAL : OTHER_CLOUD);
   const rows = [
     [portal.login, html`${login === null ? portal.loginUnknown : portal.logins[login]}`] as const,
     ...(redirectUri === null ? [] : [[portal.redirect, html`<code>${redirectUri}</code>`] as const]),
   ];
   const actions = html`<div class="actions"><a class="button" id="again-${name}" href="${addPortalPath(cloud)}&amp;again=${encodeURIComponent(name)}">${portal.again}</a><a class="button danger" id="remove-${name}" href="${removalPath(name)}">${appliance.remove}</a></div>`;
-  return html`<li class="card" id="portal-${name}"><h3>${title === undefined || title === name ? name : `${title} (${name})`}</h3>
+  return html`<li class="card" id="portal-${name}"><h3>${title}</h3>
 <dl class="facts">!${renderRows(rows)}</dl>
 !${added === true ? actions : html`<p class="quiet">${portal.declared}</p>`}</li>`;
 }

@@ -28,7 +28,7 @@ export const appliance: typeof english.appliance = {
   rejectHeading: (name) => `Anfrage von ${name} ablehnen?`,
   rejectText: 'Der Hub löscht diese Anfrage. Solange neue Geräte zugelassen sind, kann das Gerät erneut anfragen.',
   notFound: 'Gerät nicht gefunden',
-  notFoundText: (name) => `Der Hub kennt ${name} nicht. Vielleicht hat jemand das Gerät entfernt.`,
+  notFoundText: 'Der Hub kennt dieses Gerät nicht. Vielleicht hat jemand es entfernt.',
   backToOverview: 'Zur Übersicht',
   backToAppliance: 'Zum Gerät',
   failures: {

@@ -20,7 +20,7 @@ export const connection: typeof english.connection = {
   removeUsed: (appliances) =>
     `Der Hub löscht die Anmeldung. Jedes dieser Geräte braucht dann eine eigene Anmeldung: ${appliances}. Ihre Passwörter bleiben gültig.`,
   notFound: 'Anmeldung nicht gefunden',
-  notFoundText: (name) => `Der Hub kennt die Anmeldung „${name}“ nicht. Vielleicht hat jemand sie entfernt.`,
+  notFoundText: 'Der Hub kennt diese Anmeldung nicht. Vielleicht hat jemand sie entfernt.',
   backTo: 'Zur Anmeldung',
   failures: {
     connection_declared:

@@ -31,7 +31,7 @@ export const appliance = {
   rejectHeading: (name: string) => `Refuse ${name}, which asks to join?`,
   rejectText: 'The hub deletes this request. The appliance can ask again as long as you let appliances join.',
   notFound: 'Appliance not found',
-  notFoundText: (name: string) => `The hub does not know ${name}. Perhaps somebody has removed it.`,
+  notFoundText: 'The hub does not know this appliance. Perhaps somebody has removed it.',
   backToOverview: 'To the overview',
   backToAppliance: 'To the appliance',
   /** Why an action failed. */

@@ -21,7 +21,7 @@ export const connection = {
   removeUsed: (appliances: string) =>
     `The hub deletes the login. Each of these appliances then needs a login of its own: ${appliances}. Their secrets stay valid.`,
   notFound: 'Login not found',
-  notFoundText: (name: string) => `The hub does not know the login “${name}”. Perhaps somebody has removed it.`,
+  notFoundText: 'The hub does not know this login. Perhaps somebody has removed it.',
   backTo: 'To the login',
   /** Why an action on a login failed, if an appliance’s reason has other words. */
   failures: {
