@@ -40,7 +40,7 @@ const helper = () => ({
 it('the list of clouds shows those of the hub, and each one of the catalogue with its form', async () => {
   const { status, text } = await visitor.get('/portals');
   expect(status).toBe(200);
-  expect(text).toMatch(/id="portal-declared"><h3>tado°</);
+  expect(text).toMatch(/id="portal-declared"><h2>tado°</);
   expect(text).toContain('The hub’s configuration file declares this cloud.');
   expect(text).not.toContain('href="/portals/declared/remove"');
   for (const cloud of ['helper', 'netatmo', 'home-connect', 'other']) expect(text).toContain(`id="cloud-${cloud}"`);

@@ -184,7 +184,7 @@ function addPortalPage(
 !${rendered}
 <div class="actions"><button class="primary" id="submit">${portal.add}</button></div>`;
   const items = steps.map(
-    (step) => html`<li>${step.replaceAll('{redirect_uri}', redirectUri ?? portal.redirect)}</li>`,
+    (step) => html`<li>${step.replaceAll('{redirect_uri}', redirectUri ?? portal.redirectBelow)}</li>`,
   );
   const atCloud = html`<h2>${portal.registerHeading}</h2>
 !${registerUrl === null ? '' : html`<p><a class="back" href="${registerUrl}" target="_blank" rel="noopener noreferrer">${portal.registerAt}</a></p>`}

@@ -54,12 +54,11 @@ function removalPath(name: string): string {
 /** The portals of the hub, and the clouds that can be added. @param cards of the portals, as HTML */
 function portalsPage(texts: Texts, cards: readonly string[], clouds: readonly CloudChoice[]): InstallerPage {
   const { portal, installer } = texts;
-  const heading = cards.length === 0 ? portal.choose : portal.manage;
   return {
-    title: heading,
+    title: portal.manage,
     body: html`!${backLink('/', installer.overview)}
-<h1>${heading}</h1>
-!${cards.length === 0 ? html`<p>${portal.chooseText}</p>` : html`<ul class="cards">!${cards}</ul><h2>${portal.chooseAnother}</h2>`}
+<h1>${portal.manage}</h1>
+!${cards.length === 0 ? html`<h2>${portal.choose}</h2><p>${portal.chooseText}</p>` : html`<ul class="cards">!${cards}</ul><h2>${portal.chooseAnother}</h2>`}
 !${renderCloudList(texts, clouds)}`,
   };
 }
@@ -76,7 +75,7 @@ function renderPortal(
     ...(redirectUri === null ? [] : [[portal.redirect, html`<code>${redirectUri}</code>`] as const]),
   ];
   const actions = html`<div class="actions"><a class="button" id="again-${name}" href="${addPortalPath(cloud)}&amp;again=${encodeURIComponent(name)}">${portal.again}</a><a class="button danger" id="remove-${name}" href="${removalPath(name)}">${appliance.remove}</a></div>`;
-  return html`<li class="card" id="portal-${name}"><h3>${title}</h3>
+  return html`<li class="card" id="portal-${name}"><h2>${title}</h2>
 <dl class="facts">!${renderRows(rows)}</dl>
 !${added === true ? actions : html`<p class="quiet">${portal.declared}</p>`}</li>`;
 }

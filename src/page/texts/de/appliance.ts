@@ -53,9 +53,9 @@ export const addAppliance: typeof english.addAppliance = {
   scope: 'Berechtigungen',
   scopeHint:
     'Welche Berechtigungen das Gerät am Portal braucht (in vielen Anleitungen „Scope“), zum Beispiel „Monitoring RemoteControl“. Das Feld darf leer bleiben.',
-  portal: 'Portal',
+  portal: 'Cloud',
   choosePortal: 'Bitte wählen',
-  portalMissing: 'Wählen Sie das Portal dieses Geräts.',
+  portalMissing: 'Wählen Sie die Cloud dieses Geräts.',
   add: 'Hinzufügen',
   nameMissing: 'Geben Sie einen Namen ein.',
   nameInvalid:
@@ -63,7 +63,7 @@ export const addAppliance: typeof english.addAppliance = {
   nameTaken: 'Ein Gerät mit diesem oder fast demselben Namen gibt es schon. Wählen Sie einen anderen Namen.',
   scopeInvalid:
     'Die Eingabe ist zu lang oder enthält ein unzulässiges Zeichen. Geben Sie die Berechtigungen durch Leerzeichen getrennt ein, ohne Anführungszeichen und Umlaute.',
-  portalUnknown: 'Dieses Portal steht nicht in der Konfiguration des Hubs. Wählen Sie ein anderes.',
+  portalUnknown: 'Diese Cloud hat der Hub nicht. Wählen Sie eine andere.',
   credentials: {
     title: (appliance) => `Zugangsdaten von ${appliance}`,
     added: (appliance) => `${appliance} wurde hinzugefügt.`,
@@ -81,7 +81,7 @@ export const addAppliance: typeof english.addAppliance = {
     done: 'Fertig',
     gone: 'Diese Zugangsdaten werden nicht mehr angezeigt',
     goneText:
-      'Zugangsdaten werden zehn Minuten lang angezeigt, oder bis Sie auf „Fertig“ tippen oder sich abmelden. Sind die Angaben verloren, tippen Sie in der Übersicht auf das Gerät und dann auf „Neues Passwort“.',
+      'Zugangsdaten werden zehn Minuten lang angezeigt, oder bis Sie auf „Fertig“ tippen oder sich abmelden. Sind die Angaben verloren, tippen Sie in der Übersicht auf das Gerät, dann auf „Mehr“ und auf „Neues Passwort“.',
   },
 };
 

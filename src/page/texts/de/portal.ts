@@ -16,6 +16,7 @@ export const portal: typeof english.portal = {
   registerHeading: 'Zuerst bei der Cloud',
   registerAt: 'Seite der Cloud öffnen',
   redirect: 'Rückkehr-Adresse',
+  redirectBelow: 'die Rückkehr-Adresse (unten)',
   redirectHint: 'Tragen Sie genau diese Adresse bei der Cloud als „Redirect URI“ ein.',
   redirectOwnHint:
     'Tragen Sie genau diese Adresse bei der Cloud als „Redirect URI“ ein. Nimmt die Cloud sie nicht an, tragen Sie hier und dort eine andere ein, zum Beispiel die Ihrer Relay-Seite.',

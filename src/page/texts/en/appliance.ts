@@ -56,16 +56,16 @@ export const addAppliance = {
   scope: 'Permissions',
   scopeHint:
     'The permissions that the appliance needs at the portal (“scope” in many manuals), such as “Monitoring RemoteControl”. May stay empty.',
-  portal: 'Portal',
+  portal: 'Cloud',
   choosePortal: 'Choose…',
-  portalMissing: 'Choose the portal of this appliance.',
+  portalMissing: 'Choose the cloud of this appliance.',
   add: 'Add',
   nameMissing: 'Type a name.',
   nameInvalid: 'This name is not possible. Use at most 64 letters, digits, spaces and signs.',
   nameTaken: 'There is already an appliance with this name, or with almost the same. Choose another name.',
   scopeInvalid:
     'This is too long or has a character that is not allowed. Type the permissions with spaces between them, without quotes or accents.',
-  portalUnknown: 'This portal is not in the hub’s configuration. Choose another one.',
+  portalUnknown: 'The hub does not have this cloud. Choose another one.',
   credentials: {
     title: (appliance: string) => `Credentials of ${appliance}`,
     added: (appliance: string) => `${appliance} has been added.`,
@@ -83,7 +83,7 @@ export const addAppliance = {
     done: 'Done',
     gone: 'These credentials are no longer shown',
     goneText:
-      'Credentials are shown for ten minutes, or until you tap “Done” or sign out. If they are lost, tap the appliance on the overview, and then “New secret”.',
+      'Credentials are shown for ten minutes, or until you tap “Done” or sign out. If they are lost, tap the appliance on the overview, then “More”, then “New secret”.',
   },
 };
 

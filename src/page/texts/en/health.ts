@@ -72,9 +72,9 @@ export const health = {
     credentials_damaged: () =>
       'The stored data of this appliance was damaged on the hub’s disk, or somebody changed it there. Remove the appliance, add it again, and log in at the portal again.',
     appliance_refused: (appliance: string) =>
-      `Requests for ${appliance} come with a wrong client ID or secret, so they get no access. Enter both in the appliance again. If the secret is lost, tap the appliance, and then “New secret”.`,
+      `Requests for ${appliance} come with a wrong client ID or secret, so they get no access. Enter both in the appliance again. If the secret is lost, tap the appliance, then “More”, then “New secret”.`,
     appliance_never_served: (appliance: string) =>
-      `${appliance} has not fetched its access yet. Enter client ID, secret and address in the appliance, and switch it on. If the secret is lost, tap the appliance, and then “New secret”.`,
+      `${appliance} has not fetched its access yet. Enter client ID, secret and address in the appliance, and switch it on. If the secret is lost, tap the appliance, then “More”, then “New secret”.`,
     appliance_silent: (appliance: string) =>
       `${appliance} has not asked for its access for a week or longer. Check whether it is switched on. If you no longer have it, remove it.`,
     appliance_asks_often: (appliance: string) =>

@@ -16,6 +16,8 @@ export const portal = {
   registerHeading: 'First, at the cloud',
   registerAt: 'Open the page of the cloud',
   redirect: 'Redirect address',
+  /** In a step of a cloud, in place of the address, which is one of the fields. */
+  redirectBelow: 'the redirect address (below)',
   redirectHint: 'Enter exactly this address at the cloud, as “redirect URI”.',
   redirectOwnHint:
     'Enter exactly this address at the cloud, as “redirect URI”. If the cloud does not accept it, enter another one here and there, such as that of your relay page.',
