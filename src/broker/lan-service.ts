@@ -2,7 +2,13 @@ import { type Appliance, connectionIds } from '../core/appliances/appliance.ts';
 import { confirmedTimeAt, type Instant } from '../core/clock.ts';
 import { isOwnConnection } from '../core/connections/connection.ts';
 import { hasScopeChanged } from '../core/grants/grant.ts';
-import type { FoundDeviceFlow, LanService, PairedConnection, TokenResult } from '../core/lan-service.ts';
+import {
+  type FoundDeviceFlow,
+  type LanService,
+  MAX_RESPONSE_TIME,
+  type PairedConnection,
+  type TokenResult,
+} from '../core/lan-service.ts';
 import { isInstallerInitiated, type Pairing, preferredLink } from '../core/pairings/pairing.ts';
 import { typedUserCode } from '../core/portals/login-link.ts';
 import { sha256 } from '../system/secret-hash.ts';
@@ -73,13 +79,13 @@ export function createLanService(
 
   return {
     findClient: (clientId) => appliances.byClientId(clientId),
-    lookForNews: () => broker.newsLook.take(),
+    lookForNews: (deadline) => broker.newsLook.take(deadline),
     timeReadings: () =>
       broker.referenceClock.readings.flatMap((reading) => {
         const [now, since] = [confirmedTimeAt(reading, clock.now()), confirmedTimeAt(reading, started)];
         return now === null || since === null ? [] : [{ now, startedAt: since }];
       }),
-    confirmTime: () => broker.portalTimeProbe.confirm(),
+    confirmTime: (deadline) => broker.portalTimeProbe.confirm(undefined, deadline),
     existedBeforeStart: ({ id }) => broker.previouslyKnown.has(id),
     recordAuthentication(appliance) {
       registrations.markAuthenticated(appliance.id);
@@ -89,6 +95,7 @@ export function createLanService(
 
     async issueToken(appliance, request) {
       const { id } = appliance;
+      const { scope, minTtl, deadline = clock.now().uptime + MAX_RESPONSE_TIME } = request;
       const chosen = chooseConnection(appliance, request.connection);
       if ('kind' in chosen) {
         tokenRequested(id, chosen.kind);
@@ -99,9 +106,9 @@ export function createLanService(
       if (managed !== undefined && grants.schedule.age(managed) === null) {
         // No refresh will show the portal's clock, or one would end the token that other appliances still use.
         const needsTime = managed.grant.refreshToken === null || grants.schedule.endsAccessToken(managed);
-        if (needsTime) await broker.portalTimeProbe.confirm(connections.byId(connection)?.portal);
+        if (needsTime) await broker.portalTimeProbe.confirm(connections.byId(connection)?.portal, deadline);
       }
-      const issued = await broker.tokenIssuer.issue(connection, request.scope, request);
+      const issued = await broker.tokenIssuer.issue(connection, scope, { minTtl, deadline });
       // It may have been removed, or have got another connection, while it waited for a refresh.
       const isUnchanged = appliances.usersOf(connection).some((user) => user.id === id);
       const result: TokenResult = isUnchanged ? issued : { kind: 'not_paired' };
@@ -120,11 +127,11 @@ export function createLanService(
       const chosen = chooseConnection(appliance, connection);
       return 'kind' in chosen ? chosen : deviceFlows.begin(appliance, chosen, scope);
     },
-    async pollDeviceFlow({ id }, deviceCode) {
+    async pollDeviceFlow({ id }, deviceCode, deadline) {
       await ready;
       const first = deviceFlows.poll(id, deviceCode);
-      const poll =
-        first.kind === 'unknown' && (await broker.newsLook.take()) ? deviceFlows.poll(id, deviceCode) : first;
+      const mayBeKnown = first.kind === 'unknown' && (await broker.newsLook.take(deadline));
+      const poll = mayBeKnown ? deviceFlows.poll(id, deviceCode) : first;
       if (poll.kind !== 'paired') return poll;
       return { kind: 'paired', connection: connections.byId(poll.connection)?.name ?? '' };
     },

@@ -26,8 +26,8 @@ export interface TokenRequest {
   readonly scope: string | null;
   /** Shortest remaining lifetime that the appliance accepts, in ms; 0 if the request does not say. */
   readonly minTtl: number;
-  /** How long the appliance waits for the response, in ms; {@link MAX_RESPONSE_TIME} if left out. */
-  readonly timeout?: number;
+  /** When the response is due, on the boot clock in ms; {@link MAX_RESPONSE_TIME} from now if left out. */
+  readonly deadline?: number;
 }
 
 /** Why there is no new token: the problem of the grant, or `no_answer_yet` if the portal has not responded yet. */
@@ -187,16 +187,18 @@ export interface LanService {
   /**
    * On a site: looks for what other hubs have changed a moment ago, such as an appliance that is unknown here. Takes
    * some seconds at most.
+   * @param deadline when the response is due at the latest, on the boot clock in ms
    * @returns whether it has looked, so that another try may end differently
    */
-  lookForNews(): Promise<boolean>;
+  lookForNews(deadline: number): Promise<boolean>;
   /** The true time according to each source, the most trustworthy first; empty while the clock may be wrong. */
   timeReadings(): readonly TimeReading[];
   /**
    * If no source has confirmed the time, asks the portal for it and waits some seconds for the response; see
    * {@link timeReadings}.
+   * @param deadline as in {@link lookForNews}
    */
-  confirmTime(): Promise<void>;
+  confirmTime(deadline: number): Promise<void>;
   /** Whether an earlier run of the hub may have known this appliance. */
   existedBeforeStart(appliance: Appliance): boolean;
   /** Records that the appliance has authenticated, whatever the result of its request is. */
@@ -221,8 +223,11 @@ export interface LanService {
    * @param connection as in {@link TokenRequest}
    */
   beginDeviceFlow(appliance: Appliance, scope: string | null, connection?: string): Promise<DeviceAuthorizationResult>;
-  /** The state of the appliance's device flow; each call is one poll (RFC 8628, 3.5). */
-  pollDeviceFlow(appliance: Appliance, deviceCode: string): Promise<DevicePollResult>;
+  /**
+   * The state of the appliance's device flow; each call is one poll (RFC 8628, 3.5).
+   * @param deadline as in {@link lookForNews}
+   */
+  pollDeviceFlow(appliance: Appliance, deviceCode: string, deadline: number): Promise<DevicePollResult>;
   /** Issues a refresh token of the hub for a device flow that has succeeded. */
   createSession(appliance: Appliance, deviceCode: string): Promise<Secret>;
   /** Whether the hub issued this refresh token to the appliance. */

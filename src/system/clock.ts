@@ -96,10 +96,10 @@ export const systemTimers: Timers = {
   },
 };
 
-/** Waits for `work`, but no longer than `timeout` ms. Rejects if `work` rejects before that. */
+/** Waits for `work`, but no longer than `timeout` ms, which may be over. Rejects if `work` rejects before that. */
 export async function withTimeout(work: Promise<unknown>, timeout: number, timers: Timers): Promise<void> {
   const done = new AbortController();
-  await Promise.race([work.finally(() => done.abort()), timers.sleep(timeout, done.signal)]);
+  await Promise.race([work.finally(() => done.abort()), timers.sleep(Math.max(0, timeout), done.signal)]);
 }
 
 const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;

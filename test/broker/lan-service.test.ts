@@ -14,7 +14,7 @@ test('polls, user codes and callbacks wait until the pairings of the previous ru
   );
   let responses = 0;
   const requests = [
-    service.pollDeviceFlow(appliance, deviceCode.reveal()),
+    service.pollDeviceFlow(appliance, deviceCode.reveal(), Number.POSITIVE_INFINITY),
     service.findPairingByUserCode(userCode),
     service.receiveCallback(
       'a nonce of nobody',

@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { TokenResult } from '../../src/core/lan-service.ts';
 import { MINUTE } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
+import { requestToken } from './broker-services.ts';
 
 test('a hundred simultaneous token requests get one token and cause one refresh', async () => {
   const { harness, id } = await BrokerHarness.startPaired();
@@ -145,7 +146,8 @@ test.each([
   harness.portal.fail('token', { kind: 'wait', until: response.promise });
   harness.time.suspend(61 * MINUTE);
   let result: TokenResult | undefined;
-  void harness.run.tokenIssuer.issue(id, null, timeout === undefined ? {} : { timeout }).then((issued) => {
+  const request = timeout === undefined ? {} : { deadline: harness.time.uptime + timeout };
+  void harness.run.tokenIssuer.issue(id, null, request).then((issued) => {
     result = issued;
   });
   await expect.poll(() => harness.refreshes).toBe(1);
@@ -160,6 +162,33 @@ test.each([
   response.resolve();
   await harness.time.settle();
   expect(await harness.run.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token' });
+});
+
+test('a token request waits 9.5 s in all for a portal that, after a boot, gives neither the time nor a token', async () => {
+  const { harness } = await BrokerHarness.startPaired({ limits: { refreshEndsAccessToken: true } });
+  await harness.reboot();
+  const time = harness.portal.hold('token');
+  const token = harness.portal.hold('token');
+  using _responses = {
+    [Symbol.dispose]() {
+      time.resolve();
+      token.resolve();
+    },
+  };
+  let result: string | undefined;
+  void requestToken(harness, 'wallbox').then((issued) => {
+    result = issued;
+  });
+  harness.time.skip(5000);
+  await setImmediate();
+  harness.time.skip(1);
+  await expect.poll(() => harness.refreshAttempts).toBe(1);
+  harness.time.skip(4498);
+  await setImmediate();
+  expect(result).toBeUndefined();
+  harness.time.skip(1);
+  await setImmediate();
+  expect(result).toBe('unavailable');
 });
 
 test.each([{ kind: 'commit then drop' }, { kind: 'answer', status: 429, headers: { 'retry-after': '60' } }] as const)(

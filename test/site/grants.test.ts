@@ -28,7 +28,7 @@ test('a token that the cloud has rejected is issued by no hub', async () => {
   const token = first.broker.grants.get(id)?.grant.accessToken.reveal() ?? '';
   await first.broker.grants.reportRejectedToken(id, token);
   await expectSoon(() => second.broker.grants.get(id)?.grant.accessTokenRejectedAt !== null, true);
-  expect(await second.broker.tokenIssuer.issue(id, null, { timeout: 0 })).toMatchObject({ kind: 'unavailable' });
+  expect(await second.broker.tokenIssuer.issue(id, null, { deadline: 0 })).toMatchObject({ kind: 'unavailable' });
   answer();
   await expectSoon(() => site.generations(first, second), [2, 2]);
   expect(await second.broker.tokenIssuer.issue(id, null)).toMatchObject({ kind: 'token' });
@@ -43,7 +43,7 @@ test('a token request at a hub waits for the refresh of another one, and is told
   const waiting = () => [first, second].find(({ broker }) => broker.grants.get(id)?.leasedUntil !== null);
   await expectSoon(() => waiting() !== undefined && site.refreshes() === 1, true);
   const { tokenIssuer } = waiting()?.broker ?? first.broker;
-  expect(await tokenIssuer.issue(id, null, { timeout: 0 })).toMatchObject({ kind: 'unavailable', retryAfter: 1 });
+  expect(await tokenIssuer.issue(id, null, { deadline: 0 })).toMatchObject({ kind: 'unavailable', retryAfter: 1 });
   const issued = tokenIssuer.issue(id, null);
   answer();
   expect(await issued).toMatchObject({ kind: 'token' });

@@ -51,7 +51,7 @@ test('a hub that no notification reaches looks for what its appliances have got 
   const deviceCode = flow.authorization.deviceCode.reveal();
   rememberSecrets([deviceCode]);
   expect(c.service.findClient(clientId)).toBeUndefined();
-  expect(await c.service.pollDeviceFlow(appliance, deviceCode)).toEqual({ kind: 'pending' });
+  expect(await c.service.pollDeviceFlow(appliance, deviceCode, Number.POSITIVE_INFINITY)).toEqual({ kind: 'pending' });
   expect(c.service.findClient(clientId)).toEqual(appliance);
   const request = { name: null, scope: null, portal: null, connection: null, ttl: 600 };
   const { token } = await a.administration.invite(request);

@@ -221,6 +221,6 @@ test('a connection that was removed at one hub is removed at the other with its 
   await b.administration.removeConnection('shared', true);
   await expectSoon(() => a.broker.connections.byId(id), undefined);
   await expectSoon(() => read(a), [undefined, undefined]);
-  expect(await a.service.pollDeviceFlow(appliance, deviceCode)).toEqual({ kind: 'unknown' });
+  expect(await a.service.pollDeviceFlow(appliance, deviceCode, Number.POSITIVE_INFINITY)).toEqual({ kind: 'unknown' });
   expect(a.broker.connections.ofAppliance(a.broker.appliances.get('wallbox')).name).toBe('wallbox');
 });

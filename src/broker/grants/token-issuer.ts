@@ -37,13 +37,14 @@ export class TokenIssuer {
   async issue(
     connection: string,
     scope: string | null,
-    { minTtl = 0, timeout = MAX_RESPONSE_TIME }: Partial<Pick<TokenRequest, 'minTtl' | 'timeout'>> = {},
+    { minTtl = 0, deadline }: Partial<Pick<TokenRequest, 'minTtl' | 'deadline'>> = {},
   ): Promise<IssueResult> {
     const managed = this.#grants.get(connection);
     if (managed === undefined || !hasScope(managed, scope)) return this.#result(managed, scope);
     const { clock, timers } = this.#environment;
     const now = clock.now();
     if (!this.#isWorthWaiting(managed, minTtl, now)) return this.#result(managed, scope, now);
+    const timeout = deadline === undefined ? MAX_RESPONSE_TIME : deadline - now.uptime;
     await withTimeout(this.#refresh(managed, now), timeout, timers);
     return this.#result(this.#grants.get(connection), scope);
   }

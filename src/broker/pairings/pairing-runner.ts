@@ -336,7 +336,10 @@ export class PairingRunner {
     return this.#context.environment.log;
   }
 
-  /** Does what each step needs, until the pairing ends, another hub becomes its owner or the hub stops. */
+  /**
+   * Does what each step needs, until the pairing ends, another hub becomes its owner or the hub stops. A round lasts
+   * until the step changes, and {@link pause} ends the pairing at its deadline, so there is a last round.
+   */
   async #runSteps(): Promise<void> {
     const { signal: lost } = this.#ownership;
     try {

@@ -295,18 +295,15 @@ export class Pairings implements AsyncDisposable {
     callback: AuthorizationResponse,
     { address, browserToken }: CallbackBrowser,
   ): Promise<Pairing | null> {
+    const deadline = this.#responseDeadline();
     const hash = sha256(nonce);
     const run = await this.findCaughtUp(() => this.find(({ nonceHash }) => nonceHash === hash));
     if (run === null) return null;
     const wasSentByHub = this.#wasSentByHub(run, browserToken);
     if (callback.kind === 'code') {
-      const received = run.responses.receiveCode(callback, { address, wasSentByHub });
-      await withTimeout(received, MAX_RESPONSE_TIME, this.#context.environment.timers);
+      await this.#waitUntil(deadline, run.responses.receiveCode(callback, { address, wasSentByHub }));
     }
-    if (callback.kind === 'error') {
-      const received = run.responses.receiveError(callback, wasSentByHub);
-      await withTimeout(received, MAX_RESPONSE_TIME, this.#context.environment.timers);
-    }
+    if (callback.kind === 'error') await this.#waitUntil(deadline, run.responses.receiveError(callback, wasSentByHub));
     return run.pairing;
   }
 
@@ -326,6 +323,7 @@ export class Pairings implements AsyncDisposable {
     browserToken: string | null = null,
     wanted?: string,
   ): Promise<{ readonly pairing: Pairing; readonly rejected: RejectedResponseReason | null } | null> {
+    const deadline = this.#responseDeadline();
     const run = await this.findCaughtUp(() => this.find((candidate) => candidate.responses.knows(state)));
     if (run === null) return null;
     if (wanted !== undefined && run.pairing.id !== wanted) return { pairing: run.pairing, rejected: 'other_pairing' };
@@ -334,8 +332,18 @@ export class Pairings implements AsyncDisposable {
     const received = run.responses.receive(state, response, isTrusted).then((reason) => {
       rejected = reason;
     });
-    await withTimeout(received, MAX_RESPONSE_TIME, this.#context.environment.timers);
+    await this.#waitUntil(deadline, received);
     return { pairing: run.pairing, rejected };
+  }
+
+  /** When a browser whose request has just arrived needs its response, on the boot clock in ms. */
+  #responseDeadline(): number {
+    return this.#context.environment.clock.now().uptime + MAX_RESPONSE_TIME;
+  }
+
+  async #waitUntil(deadline: number, received: Promise<unknown>): Promise<void> {
+    const { clock, timers } = this.#context.environment;
+    await withTimeout(received, deadline - clock.now().uptime, timers);
   }
 
   async #storedBrowserTokenKey(): Promise<string> {

@@ -41,11 +41,15 @@ export class NewsLook {
     this.#environment = environment;
   }
 
-  /** @returns whether it has looked, so that the credentials may be known now; false without a site */
-  async take(): Promise<boolean> {
+  /**
+   * @param deadline when the caller needs to go on at the latest, on the boot clock in ms
+   * @returns whether it has looked, so that the credentials may be known now; false without a site
+   */
+  async take(deadline = Number.POSITIVE_INFINITY): Promise<boolean> {
     if (this.#isAlone || this.#store.writeProblem !== null) return false;
     this.#next ??= this.#plan();
-    await withTimeout(this.#next, MAX_LOOK_WAIT, this.#environment.timers);
+    const { clock, timers } = this.#environment;
+    await withTimeout(this.#next, Math.min(MAX_LOOK_WAIT, deadline - clock.now().uptime), timers);
     return !this.#isAlone;
   }
 

@@ -128,16 +128,19 @@ export class PortalTimeProbe {
 
   /**
    * Resolves when the time is known, or when waiting longer is useless.
-   * @param portal the name of the one whose tokens need it; left out if any source will do
+   * @param portal the name of the one whose tokens need it; undefined if any source will do
+   * @param deadline when the caller needs to go on at the latest, on the boot clock in ms
    */
-  async confirm(portal?: string): Promise<void> {
+  async confirm(portal?: string, deadline = Number.POSITIVE_INFINITY): Promise<void> {
     const known = portal === undefined ? this.#referenceClock.confirmed : this.#referenceClock.confirmedBy(portal);
     if (known !== null) return;
     const probes = (portal === undefined ? this.#portals.names : [portal]).map((name) => this.#probe(name));
+    const { clock, timers } = this.#environment;
+    const timeout = Math.min(MAX_CONFIRMATION_WAIT, deadline - clock.now().uptime);
     await withTimeout(
       Promise.any(probes).catch(() => undefined),
-      MAX_CONFIRMATION_WAIT,
-      this.#environment.timers,
+      timeout,
+      timers,
     );
   }
 

@@ -58,11 +58,13 @@ export class ClientAssertionVerifier {
    * Authenticates the sender of an assertion.
    * @param clientId the `client_id` in the form; undefined if there is none
    * @param audiences the accepted values of `aud`; empty if the address in the request may belong to another host
+   * @param deadline when the response is due, on the boot clock in ms
    */
   async verify(
     assertion: string,
     clientId: string | undefined,
     audiences: readonly string[],
+    deadline: number,
   ): Promise<ClientAuthenticationResult> {
     const unverified = decodeUnverified(assertion);
     if (unverified === null) return invalidClient('the client_assertion is not a signed JWT with a sub');
@@ -71,7 +73,7 @@ export class ClientAssertionVerifier {
     if (clientId !== undefined && clientId !== unverified.subject) {
       return invalidRequest('the client_id in the form differs from the sub of the client_assertion');
     }
-    if (this.#service.timeReadings().length === 0) await this.#service.confirmTime();
+    if (this.#service.timeReadings().length === 0) await this.#service.confirmTime(deadline);
     const times = this.#service.timeReadings();
     if (times.length === 0) {
       return temporarilyUnavailable(

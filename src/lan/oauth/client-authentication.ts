@@ -12,10 +12,11 @@ const CLIENT_ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-b
 /** Whether the host that a request names can only be this hub. */
 export type OwnHostPredicate = (request: FastifyRequest) => boolean;
 
-/** Authenticates the sender of a form. */
+/** Authenticates the sender of a form. `deadline`: when the response is due, on the boot clock in ms. */
 export type ClientAuthenticator = (
   request: FastifyRequest,
   form: ReadonlyMap<string, string>,
+  deadline: number,
 ) => ClientAuthenticationResult | Promise<ClientAuthenticationResult>;
 
 /**
@@ -34,7 +35,7 @@ export function createClientAuthenticator(
     const { ClientAssertionVerifier } = await import('./client-assertion.ts');
     return new ClientAssertionVerifier(service, usedAssertions);
   };
-  const authenticate = async (request: FastifyRequest, form: ReadonlyMap<string, string>) => {
+  const authenticate: ClientAuthenticator = async (request, form, deadline) => {
     const { authorization } = request.headers;
     const type = form.get('client_assertion_type');
     const assertion = form.get('client_assertion');
@@ -60,12 +61,13 @@ export function createClientAuthenticator(
     if (type !== CLIENT_ASSERTION_TYPE) return invalidClient(`client_assertion_type must be ${CLIENT_ASSERTION_TYPE}`);
     verifier ??= loadVerifier();
     const audiences = isOwn(request) ? acceptedAudiences(request) : [];
-    return (await verifier).verify(assertion, form.get('client_id'), audiences);
+    return (await verifier).verify(assertion, form.get('client_id'), audiences, deadline);
   };
-  return async (request, form) => {
-    const result = await authenticate(request, form);
+  return async (request, form, deadline) => {
+    const result = await authenticate(request, form, deadline);
     // Another hub of the site may have added the appliance, or changed its credentials, a moment ago.
-    return result.kind === 'refused' && (await service.lookForNews()) ? authenticate(request, form) : result;
+    const mayBeOutdated = result.kind === 'refused' && (await service.lookForNews(deadline));
+    return mayBeOutdated ? authenticate(request, form, deadline) : result;
   };
 }
 

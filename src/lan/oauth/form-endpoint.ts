@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { Clock } from '../../core/clock.ts';
-import type { LanService } from '../../core/lan-service.ts';
+import { type LanService, MAX_RESPONSE_TIME } from '../../core/lan-service.ts';
 import { unmapIpv4 } from '../../system/addresses.ts';
 import { FORM_MEDIA_TYPE, mediaTypeOf } from '../../system/http/form.ts';
 import type { ClientRateLimiter } from '../../system/limits/client-rate-limiter.ts';
@@ -18,8 +18,8 @@ export interface AuthenticatedClientRequest {
   readonly connection: string | undefined;
   /** The address of the hub's page, without a trailing slash. */
   readonly page: string;
-  /** Milliseconds since the complete request arrived. */
-  readonly elapsed: () => number;
+  /** When the response is due: {@link MAX_RESPONSE_TIME} after the complete request arrived, on the boot clock in ms. */
+  readonly deadline: number;
   readonly reply: FastifyReply;
 }
 
@@ -49,14 +49,14 @@ export function serveFormEndpoint(
   app.post<{ Params: { connection?: string } }>(path, {
     errorHandler: createErrorHandler(FORM_MEDIA_TYPE),
     async handler(request, reply) {
-      const receivedAt = clock.now().uptime;
+      const deadline = clock.now().uptime + MAX_RESPONSE_TIME;
       const type = mediaTypeOf(request.headers['content-type']);
       if (type !== '' && type !== FORM_MEDIA_TYPE)
         return sendError(reply, 'invalid_request', `send the request as ${FORM_MEDIA_TYPE}`);
       const body = typeof request.body === 'string' ? request.body : '';
       const form = parseClientForm(body);
       if (form === null) return sendError(reply, 'invalid_request', 'a parameter is repeated');
-      const client = await authenticate(request, form);
+      const client = await authenticate(request, form, deadline);
       if (client.kind !== 'authenticated') return rejectClient(client, context, request, reply);
       const { appliance } = client;
       service.recordAuthentication(appliance);
@@ -64,8 +64,7 @@ export function serveFormEndpoint(
         const [connection, ...more] = requestedConnections(request.params.connection, body);
         if (more.length > 0)
           return sendError(reply, 'invalid_target', 'a token is for one connection: name one of them in resource');
-        const elapsed = () => clock.now().uptime - receivedAt;
-        return handle({ appliance, form, connection, page: context.page(request), elapsed, reply });
+        return handle({ appliance, form, connection, page: context.page(request), deadline, reply });
       }
       const what = `${appliance.name} is not approved yet: an installer must approve it`;
       return sendError(reply, 'unauthorized_client', what, { error_uri: `${context.page(request)}/` });

@@ -1,11 +1,10 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import {
-  type LanService,
-  MAX_RESPONSE_TIME,
-  type TokenRequest,
-  type TokenResult,
-  type UnavailableReason,
-  type UnusableTokenReason,
+import type {
+  LanService,
+  TokenRequest,
+  TokenResult,
+  UnavailableReason,
+  UnusableTokenReason,
 } from '../../core/lan-service.ts';
 import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
@@ -22,7 +21,7 @@ export function serveTokenEndpoint(app: FastifyInstance, service: LanService, co
 }
 
 async function handleTokenRequest(service: LanService, request: AuthenticatedClientRequest): Promise<FastifyReply> {
-  const { appliance, connection, form, elapsed, reply } = request;
+  const { appliance, connection, form, deadline, reply } = request;
   const requestedType = form.get('grant_type');
   if (requestedType === undefined) return sendError(reply, 'invalid_request', 'grant_type is missing');
   const grantType = GRANT_TYPES.find((supported) => supported === requestedType);
@@ -32,13 +31,11 @@ async function handleTokenRequest(service: LanService, request: AuthenticatedCli
   const validation = validateForm(TOKEN_FORM_SCHEMAS[grantType], form);
   if (validation.kind === 'malformed') return sendError(reply, 'invalid_request', validation.description);
   const parameters = validation.form;
-  // Client authentication may have taken a while.
-  const timeout = Math.max(0, MAX_RESPONSE_TIME - elapsed());
   const tokenRequest = {
     ...(connection !== undefined && { connection }),
     scope: parameters.scope ?? null,
     minTtl: (parameters.min_ttl ?? 0) * 1000,
-    timeout,
+    deadline,
   };
   switch (parameters.grant_type) {
     case 'client_credentials':
@@ -46,7 +43,7 @@ async function handleTokenRequest(service: LanService, request: AuthenticatedCli
     case 'refresh_token': {
       const refreshToken = parameters.refresh_token;
       const hasSession = () => service.hasSession(appliance, refreshToken);
-      if (!hasSession() && !((await service.lookForNews()) && hasSession())) {
+      if (!hasSession() && !((await service.lookForNews(deadline)) && hasSession())) {
         return sendError(reply, 'invalid_grant', `the refresh_token of ${appliance.name} is unknown or was revoked`);
       }
       // Repeated although it does not rotate: some clients drop their refresh token if the response has none.
@@ -64,8 +61,8 @@ async function handleDeviceTokenRequest(
   deviceCode: string,
   tokenRequest: TokenRequest,
 ): Promise<FastifyReply> {
-  const { appliance, reply } = request;
-  const poll = await service.pollDeviceFlow(appliance, deviceCode);
+  const { appliance, deadline, reply } = request;
+  const poll = await service.pollDeviceFlow(appliance, deviceCode, deadline);
   switch (poll.kind) {
     case 'pending':
       return sendError(reply, 'authorization_pending', 'nobody has logged in yet');
@@ -85,7 +82,7 @@ async function handleDeviceTokenRequest(
       if (result.kind !== 'token') return sendTokenResponse(request, result);
       const refreshToken = await service.createSession(appliance, deviceCode);
       // Saving the session may have taken a while, so `expires_in` is computed again, for the current access token.
-      const currentToken = { ...ofFlow, minTtl: 0, timeout: 0 };
+      const currentToken = { ...ofFlow, minTtl: 0 };
       return sendTokenResponse(request, await service.issueToken(appliance, currentToken), refreshToken);
     }
   }
