@@ -24,9 +24,6 @@ interface LanServiceContext {
   tokenRequested(appliance: string, kind: TokenResult['kind']): void;
 }
 
-/** How long an appliance waits before it retries while the store can't be written, in seconds. */
-const STORE_RETRY_SECONDS = 60;
-
 /** Creates the service behind the OAuth endpoints and the pages on the LAN. */
 export function createLanService(
   broker: Broker,
@@ -119,7 +116,7 @@ export function createLanService(
     async revoke(appliance, token) {
       const end = await sessions.end(appliance.id, token);
       if (end === 'none') for (const id of connectionIds(appliance)) await grants.reportRejectedToken(id, token);
-      return end === 'unwritten' ? { kind: 'unavailable', retryAfter: STORE_RETRY_SECONDS } : { kind: 'revoked' };
+      return end === 'unwritten' ? 'unwritten' : 'revoked';
     },
 
     async beginDeviceFlow(appliance, scope, connection) {

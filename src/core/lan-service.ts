@@ -174,11 +174,9 @@ export interface TimeReading {
 
 /** The result of a revocation. */
 type RevocationResult =
-  | { readonly kind: 'revoked' }
-  /**
-   * It is only in memory, because the store can't be written: a restart might undo it; `retryAfter` in whole seconds.
-   */
-  | { readonly kind: 'unavailable'; readonly retryAfter: number };
+  | 'revoked'
+  /** It is only in memory, because the store can't be written: a restart might undo it. */
+  | 'unwritten';
 
 /** The operations that the hub offers to the LAN. */
 export interface LanService {

@@ -71,6 +71,17 @@ export function sendUnavailable(
   return sendError(reply, 'temporarily_unavailable', description, {}, status);
 }
 
+/** `Retry-After` while the hub can't write its store, in seconds. */
+const STORE_RETRY_AFTER = 60;
+
+/** Sends the error for a request that the hub can't serve, because it can't write its store. */
+export function sendStoreUnwritable(
+  reply: FastifyReply,
+  description = "the hub cannot write its store at present: see the hub's log",
+): FastifyReply {
+  return sendUnavailable(reply, STORE_RETRY_AFTER, description);
+}
+
 /** Fastify's `errorHandler` for an endpoint: reports malformed requests. @param type the media type that it accepts */
 export function createErrorHandler(type: string) {
   return (error: Error & { statusCode?: number }, _request: FastifyRequest, reply: FastifyReply): FastifyReply => {

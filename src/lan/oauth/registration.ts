@@ -5,7 +5,7 @@ import { comparisonCode } from '../../system/comparison-code.ts';
 import { mediaTypeOf } from '../../system/http/form.ts';
 import { ClientRateLimiter, type RateLimiterContext, rateLimitKey } from '../../system/limits/client-rate-limiter.ts';
 import { parseClientMetadata } from './client-metadata.ts';
-import { createErrorHandler, sendError, sendUnavailable, setNoStore } from './errors.ts';
+import { createErrorHandler, sendError, sendStoreUnwritable, sendUnavailable, setNoStore } from './errors.ts';
 import { GRANT_TYPES } from './server-metadata.ts';
 
 /** RFC 7591, 3.1. */
@@ -15,8 +15,6 @@ const BEARER_PATTERN = /^bearer +([\w.~+/-]+=*)$/i;
 const CHALLENGE = 'Bearer realm="latchkey"';
 /** How often one address may try to register without a valid initial access token. */
 const UNINVITED_REGISTRATION_LIMIT = { burst: 10, interval: 60_000 };
-/** `Retry-After` while the hub can't write its store, in seconds. */
-const STORE_RETRY_AFTER = 60;
 
 const REGISTRATION_CLOSED =
   'registration is closed: ask the installer for an initial access token (latchkey invite) and send it as Authorization: Bearer, or ask the installer to open registration (latchkey registration open --for 10m)';
@@ -67,11 +65,7 @@ async function register(
     throw error;
   });
   if (registration instanceof Failure) {
-    return sendUnavailable(
-      reply,
-      STORE_RETRY_AFTER,
-      "the hub cannot register another appliance at present: see the hub's log",
-    );
+    return sendStoreUnwritable(reply, "the hub cannot register another appliance at present: see the hub's log");
   }
   switch (registration.kind) {
     case 'closed':

@@ -1,0 +1,24 @@
+import type { FastifyInstance } from 'fastify';
+import type { LanService } from '../../core/lan-service.ts';
+import { sendError, sendStoreUnwritable, setNoStore } from './errors.ts';
+import { type FormEndpointContext, serveFormEndpoint } from './form-endpoint.ts';
+import { RevocationFormSchema, validateForm } from './request-schemas.ts';
+
+/**
+ * The revocation endpoint (RFC 7009): an appliance reports that the cloud rejected its access token, or revokes its
+ * refresh token. Unknown tokens get the same response (2.2).
+ */
+export function serveRevocationEndpoint(
+  app: FastifyInstance,
+  service: Pick<LanService, 'revoke'>,
+  context: FormEndpointContext,
+): void {
+  serveFormEndpoint(app, '/oauth/revoke', context, async ({ appliance, form, reply }) => {
+    const validation = validateForm(RevocationFormSchema, form);
+    if (validation.kind === 'malformed') return sendError(reply, 'invalid_request', validation.description);
+    // RFC 7009, 2.2.1: on a 503 the appliance must assume that its token still exists, and may retry.
+    if ((await service.revoke(appliance, validation.form.token)) === 'unwritten') return sendStoreUnwritable(reply);
+    // RFC 7009, 2.2: clients ignore the body. But some of them parse it as JSON, which can't be empty.
+    return setNoStore(reply).send({});
+  });
+}
