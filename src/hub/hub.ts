@@ -2,7 +2,7 @@ import { createLanService } from '../broker/lan-service.ts';
 import { openBroker } from '../broker/open-broker.ts';
 import { PortalClients } from '../broker/portal-clients.ts';
 import type { Environment } from '../broker/ports.ts';
-import { watchClock } from '../broker/time/reference-clock.ts';
+import { watchClock } from '../broker/time/clock-watch.ts';
 import { CaRotation } from '../certificates/ca-rotation.ts';
 import { HubLeaf } from '../certificates/leaf.ts';
 import { permittedNames } from '../certificates/permitted-names.ts';

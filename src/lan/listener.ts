@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Timers } from '../core/clock.ts';
 import { limitInFlightRequests, type RequestDraining } from '../system/http/in-flight-requests.ts';
-import { rateLimitKey } from '../system/limits/client-rate-limiter.ts';
+import { rateLimitKey } from '../system/limits/rate-limit-key.ts';
 import type { ListeningSocket } from './listening-socket.ts';
 
 /** How long requests in flight may take to end when the listener closes, in ms. */

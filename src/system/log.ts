@@ -3,7 +3,7 @@ import pino from 'pino';
 import type { Level } from '../core/log/table.ts';
 import type { EventMembersOf, LevelOf, Log, LogEvent, LogFields } from '../core/log.ts';
 import { rewriteCommands } from './command-invocation.ts';
-import { TokenBuckets } from './limits/client-rate-limiter.ts';
+import { TokenBuckets } from './limits/token-buckets.ts';
 
 /** A stream for log lines. */
 export interface LogStream {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { ReferenceClock, watchClock } from '../../src/broker/time/reference-clock.ts';
+import { watchClock } from '../../src/broker/time/clock-watch.ts';
+import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';

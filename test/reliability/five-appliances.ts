@@ -1,4 +1,4 @@
-import { watchClock } from '../../src/broker/time/reference-clock.ts';
+import { watchClock } from '../../src/broker/time/clock-watch.ts';
 import { StoreMaintenance } from '../../src/hub/store-maintenance.ts';
 import { AddressChangeHandler } from '../../src/mdns/networks/address-change-handler.ts';
 import { BrokerHarness, type BrokerHarnessOptions } from '../broker/broker-harness.ts';

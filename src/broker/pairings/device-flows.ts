@@ -10,7 +10,7 @@ import {
   type Pairing,
 } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
-import { type RateLimit, TokenBuckets } from '../../system/limits/client-rate-limiter.ts';
+import { type RateLimit, TokenBuckets } from '../../system/limits/token-buckets.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Environment } from '../ports.ts';
 import { LogDeduplicator } from '../reports/log-deduplicator.ts';

@@ -9,7 +9,7 @@ import {
 import { type LoginLink, typedUserCode } from '../../core/portals/login-link.ts';
 import type { LoginLinkOutcome } from '../../core/portals/portal.ts';
 import { withTimeout } from '../../system/clock.ts';
-import { type RateLimit, TokenBuckets } from '../../system/limits/client-rate-limiter.ts';
+import { type RateLimit, TokenBuckets } from '../../system/limits/token-buckets.ts';
 import type { Environment } from '../ports.ts';
 import type { PairingContext } from './pairing-context.ts';
 import type { PairingRunner } from './pairing-runner.ts';

@@ -9,7 +9,7 @@ import type {
   SkippedConnection,
 } from '../../core/pairings/pairing-batch.ts';
 import { Secret } from '../../core/secret.ts';
-import { type RateLimit, TokenBuckets } from '../../system/limits/client-rate-limiter.ts';
+import { type RateLimit, TokenBuckets } from '../../system/limits/token-buckets.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { SerialQueue } from '../../system/serial-queue.ts';
 import type { Connections } from '../connections/connections.ts';

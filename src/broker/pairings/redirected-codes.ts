@@ -2,7 +2,7 @@ import { linksOf } from '../../core/pairings/pairing.ts';
 import type { UnconfirmedLogin } from '../../core/pairings/pairing-administration.ts';
 import type { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
-import { type RateLimit, TokenBuckets } from '../../system/limits/client-rate-limiter.ts';
+import { type RateLimit, TokenBuckets } from '../../system/limits/token-buckets.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { pollLinks } from './code-polling.ts';
 import type { PairingContext } from './pairing-context.ts';

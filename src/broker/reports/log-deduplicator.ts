@@ -1,5 +1,5 @@
 import { type Clock, DAY, HOUR } from '../../core/clock.ts';
-import { type RateLimit, TokenBuckets } from '../../system/limits/client-rate-limiter.ts';
+import { type RateLimit, TokenBuckets } from '../../system/limits/token-buckets.ts';
 
 /** A problem that has not been resolved. */
 interface OpenProblem {

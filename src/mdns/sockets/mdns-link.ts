@@ -4,7 +4,7 @@ import Bonjour from 'bonjour-service';
 import type { Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import { monotonicNow } from '../../system/clock.ts';
-import { TokenBuckets } from '../../system/limits/client-rate-limiter.ts';
+import { TokenBuckets } from '../../system/limits/token-buckets.ts';
 import type { ReceivedRecord, RecordSource } from '../records/record-data.ts';
 import { foldCase, type ResourceRecord } from '../records/records.ts';
 import { type MulticastInterface, MulticastSocket, type MulticastSocketOptions } from './multicast-socket.ts';

@@ -1,5 +1,5 @@
 import { SEND_TIME } from '../../../src/store/postgres/link/site-state.ts';
-import { isOlder } from '../../../src/store/postgres/tables/known-grants.ts';
+import { isOlder } from '../../../src/store/postgres/tables/site-grant-row.ts';
 import { sha256 } from '../../../src/system/secret-hash.ts';
 import type { TableRow } from './grant-table.ts';
 import { CONNECTION, HUBS, type HubName } from './model-hub.ts';

@@ -1,7 +1,7 @@
 import { Failure } from '../../../src/core/failure.ts';
 import type { WriteWork } from '../../../src/store/postgres/database/database.ts';
 import type { Statements } from '../../../src/store/postgres/database/sql.ts';
-import { isOlder, type RowVersion } from '../../../src/store/postgres/tables/known-grants.ts';
+import { isOlder, type RowVersion } from '../../../src/store/postgres/tables/site-grant-row.ts';
 import { GrantStatements, type GrantTable, settlesAt, type TableDefect, type TableRow } from './grant-table.ts';
 
 /** The database's clock at time 0, in ms since 1970. */

@@ -1,6 +1,6 @@
 import type { NetworkInterfaceInfo } from 'node:os';
 import { expect, it } from 'vitest';
-import { rateLimitKey } from '../../../src/system/limits/client-rate-limiter.ts';
+import { rateLimitKey } from '../../../src/system/limits/rate-limit-key.ts';
 
 function interfacesWith(...cidrs: string[]): () => Record<string, NetworkInterfaceInfo[]> {
   const entries = cidrs.map((cidr) => ({

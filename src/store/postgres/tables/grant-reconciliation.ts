@@ -3,8 +3,9 @@ import { readGrant, toGrantRow } from '../../rows/grant-row.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
 import type { Statements } from '../database/sql.ts';
 import { IS_SETTLING } from '../link/site-state.ts';
-import { COLUMNS, isOlder, type KnownGrants, type RowVersion, type SiteGrantRow } from './known-grants.ts';
+import type { KnownGrants } from './known-grants.ts';
 import type { GrantsContext } from './refresh-leases.ts';
+import { COLUMNS, isOlder, type RowVersion, type SiteGrantRow } from './site-grant-row.ts';
 
 /** A grant of which the database has an older version, or none. */
 interface LostGrant {

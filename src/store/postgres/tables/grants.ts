@@ -5,8 +5,9 @@ import { readGrant, toGrantRow } from '../../rows/grant-row.ts';
 import { nullIfDamaged, unmarkMissing } from '../../rows/schemas.ts';
 import type { Statements } from '../database/sql.ts';
 import { GrantReconciliation } from './grant-reconciliation.ts';
-import { COLUMNS, KnownGrants, NO_ATTEMPT, type SiteGrantRow } from './known-grants.ts';
+import { KnownGrants } from './known-grants.ts';
 import { type GrantsContext, LEASE_END_MARGIN, RefreshLeases } from './refresh-leases.ts';
+import { COLUMNS, NO_ATTEMPT, type SiteGrantRow } from './site-grant-row.ts';
 
 /** The grants of a site. */
 export class SiteGrants {

@@ -16,14 +16,8 @@ import {
   SETTLES_AT,
   SETTLING_TIME,
 } from '../link/site-state.ts';
-import {
-  COLUMNS,
-  type KnownGrants,
-  LEASED_UNTIL,
-  NO_ATTEMPT,
-  type RowVersion,
-  type SiteGrantRow,
-} from './known-grants.ts';
+import type { KnownGrants } from './known-grants.ts';
+import { COLUMNS, LEASED_UNTIL, NO_ATTEMPT, type RowVersion, type SiteGrantRow } from './site-grant-row.ts';
 
 /** What the grants of a site work with. */
 export interface GrantsContext {
