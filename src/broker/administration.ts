@@ -11,7 +11,7 @@ import { assertNotDeclared } from './appliances/appliance-failures.ts';
 import type { Credentials } from './appliances/appliances.ts';
 import { createConnectionAdministration, revokeGrant } from './connection-administration.ts';
 import type { Broker } from './open-broker.ts';
-import { createPairingAdministration, followPairing } from './pairings/pairing-administration.ts';
+import { createPairingAdministration } from './pairings/pairing-administration.ts';
 import { applianceStatus } from './status/appliance-status.ts';
 import { connectionStatus } from './status/connection-status.ts';
 
@@ -201,25 +201,12 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       else log.info('registration_closed', { user });
       return registrationEndpoint();
     },
-    async pair(typed) {
-      await broker.ready;
-      const run = await pairings.begin(requireApproved(getConnection(typed)), { user });
-      return run.pairing.id;
-    },
-    async getOpenPairing(typed) {
-      await broker.ready;
-      const { id, name, title } = getConnection(typed);
-      const run = pairings.newestFor(id);
-      if (run?.isOpen === true) return run.pairing.id;
-      throw new Failure('pairing_unknown', `${title} has no open pairing: start one with "latchkey pair ${name}"`);
-    },
-    async *followPairing(id, signal) {
-      // A client that follows a pairing across a restart would get an unknown-pairing error otherwise.
-      await broker.ready;
-      const run = pairings.get(id);
-      yield* followPairing(run, signal, () => links.shortLink(run.shortKey));
-    },
-    ...createPairingAdministration(broker, requireApproved, user),
+    ...createPairingAdministration(broker, {
+      getConnection,
+      requireApproved,
+      shortLink: (key) => links.shortLink(key),
+      user,
+    }),
     setupCode: async () => setupCode(),
     async rotateSetupCode() {
       await access.rotate();

@@ -1,6 +1,6 @@
-import type { Administration } from '../core/administration.ts';
 import { rfc3339 } from '../core/clock.ts';
 import { type Connection, damagedConnectionFailure, joinNames } from '../core/connections/connection.ts';
+import type { ConnectionAdministration } from '../core/connections/connection-administration.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import { checkScope } from '../core/connections/scope.ts';
 import { Failure } from '../core/failure.ts';
@@ -9,13 +9,6 @@ import { isSameIssuer } from '../core/portals/identity.ts';
 import { type HistoryEntry, newestFirst, type StoredHistoryEntry } from '../core/reports/history.ts';
 import { assertConnectionFits } from './connections/connection-changes.ts';
 import type { Broker } from './open-broker.ts';
-import { loginElsewhere } from './pairings/pairing-run.ts';
-
-/** The part of {@link Administration} about connections and their grants. */
-type ConnectionAdministration = Pick<
-  Administration,
-  'addConnection' | 'removeConnection' | 'importGrant' | 'unpair' | 'token' | 'refresh' | 'history'
->;
 
 /** What the administration of connections needs besides the broker. */
 interface ConnectionContext {
@@ -39,7 +32,7 @@ export function createConnectionAdministration(
   /** Deletes the grant of a connection, with everything that follows from it. @returns as {@link revokeGrant} */
   async function unpair(connection: Connection): Promise<boolean | null> {
     const { id, name } = connection;
-    if (!(await pairings.end(id, 'cancelled'))) throw loginElsewhere();
+    await pairings.cancel(id);
     await pairings.clearFailures(id);
     // Another hub may have completed a login a moment ago.
     await store.catchUp();

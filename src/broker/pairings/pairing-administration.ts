@@ -1,5 +1,6 @@
 import type { Connection } from '../../core/connections/connection.ts';
 import { missingScope } from '../../core/connections/scope.ts';
+import { Failure } from '../../core/failure.ts';
 import { parsePastedAddress } from '../../core/pairings/authorization-response.ts';
 import { isStaleLink, linkKey, linksOf, type PairingStep, preferredLink } from '../../core/pairings/pairing.ts';
 import {
@@ -22,18 +23,27 @@ interface PairingSources {
   readonly connections: Pick<Connections, 'get' | 'byId' | 'portals'>;
   readonly pairings: Pairings;
   readonly pairingBatches: PairingBatches;
+  /** Resolves when the pairings of the last run have resumed. */
+  readonly ready: Promise<void>;
 }
 
-/**
- * Creates the administration of pairings and pairing batches.
- * @param requireApproved throws a Failure `not_allowed` for a connection whose appliance waits for approval
- * @param user the name of the user in whose name it acts
- */
+/** What the administration of pairings needs besides its sources. */
+interface PairingAdministrationContext {
+  /** @throws Failure `connection_unknown`, `name_invalid` */
+  getConnection(name: string): Connection;
+  /** @throws Failure `not_allowed` if the only appliance of the connection waits for approval */
+  requireApproved(connection: Connection): Connection;
+  /** The URL of a short link, by its key; null while there is none. */
+  shortLink(key: string): string | null;
+  /** The name of the user in whose name it acts; undefined if it is unknown. */
+  readonly user: string | undefined;
+}
+
+/** Creates the administration of pairings and pairing batches. */
 export function createPairingAdministration(
-  { connections, pairings, pairingBatches }: PairingSources,
-  requireApproved: (connection: Connection) => Connection,
-  user: string | undefined,
-): Omit<PairingAdministration, 'label' | 'getOpenPairing'> {
+  { connections, pairings, pairingBatches, ready }: PairingSources,
+  { getConnection, requireApproved, shortLink, user }: PairingAdministrationContext,
+): Omit<PairingAdministration, 'label'> {
   const nameOf = (id: string) => connections.byId(id)?.name ?? '?';
 
   function view(run: PairingRun): PairingView {
@@ -58,6 +68,24 @@ export function createPairingAdministration(
   }
 
   return {
+    async pair(typed) {
+      await ready;
+      const run = await pairings.begin(requireApproved(getConnection(typed)), { user });
+      return run.pairing.id;
+    },
+    async getOpenPairing(typed) {
+      await ready;
+      const { id, name, title } = getConnection(typed);
+      const run = pairings.newestFor(id);
+      if (run?.isOpen === true) return run.pairing.id;
+      throw new Failure('pairing_unknown', `${title} has no open pairing: start one with "latchkey pair ${name}"`);
+    },
+    async *followPairing(id, signal) {
+      // A client that follows a pairing across a restart would get an unknown-pairing error otherwise.
+      await ready;
+      const run = pairings.get(id);
+      yield* followPairing(run, signal, () => shortLink(run.shortKey));
+    },
     async getOrStartPairing(typed) {
       const run = await pairings.begin(requireApproved(connections.get(typed)), { joinOpen: true, user });
       return run.pairing.id;

@@ -21,7 +21,7 @@ import { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
 import type { PairingContext } from './pairing-context.ts';
-import { PairingRun } from './pairing-run.ts';
+import { loginElsewhere, PairingRun } from './pairing-run.ts';
 import { PairingIndex, StoredPairings } from './stored-pairings.ts';
 
 /** Bytes of the key behind the cookies of browsers that the hub sends to the portal: 256 bits. */
@@ -261,6 +261,14 @@ export class Pairings implements AsyncDisposable {
     const open = this.#index.of(connection).filter((run) => run.isOpen);
     const ended = await Promise.all(open.map((run) => run.fail(reason)));
     return ended.every(Boolean);
+  }
+
+  /**
+   * Cancels the open pairings of a connection.
+   * @throws Failure `not_allowed` while another hub completes one
+   */
+  async cancel(connection: string): Promise<void> {
+    if (!(await this.end(connection, 'cancelled'))) throw loginElsewhere();
   }
 
   /** Ends the device flows of an appliance that no longer uses their connection, unless an installer waits too. */

@@ -1,4 +1,3 @@
-import type { PairingStatus } from '../pairings/pairing-administration.ts';
 import type { HistoryEntry } from '../reports/history.ts';
 import type { Secret } from '../secret.ts';
 import type { ConnectionStatus } from './connection-status.ts';
@@ -40,17 +39,6 @@ export interface ConnectionAdministration {
    * `import_failed` if the portal gave no tokens, with what that means for the refresh token
    */
   importGrant(request: GrantImport): Promise<ConnectionStatus>;
-  /**
-   * Starts a pairing.
-   * @returns its id, for {@link followPairing}.
-   * @throws Failure `not_allowed` if too many are open
-   */
-  pair(name: string): Promise<string>;
-  /**
-   * Follows a pairing: yields its status now and after every change, until it has ended or the signal is aborted.
-   * @throws Failure `pairing_unknown`
-   */
-  followPairing(id: string, signal: AbortSignal): AsyncIterable<PairingStatus>;
   /**
    * Deletes the grant, and revokes it at the portal if that has an endpoint for it.
    * @returns whether the portal has revoked it; null if there was none

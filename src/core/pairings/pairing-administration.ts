@@ -19,7 +19,7 @@ export interface UnconfirmedLogin {
   readonly address: string;
 }
 
-/** The progress of a pairing, as {@link Administration.followPairing} reports it. */
+/** The progress of a pairing, as {@link PairingAdministration.followPairing} reports it. */
 export type PairingStatus =
   /** The hub has not reached the portal yet, and keeps trying. */
   | { readonly event: 'connecting'; readonly problem: string | null; readonly expiresIn: number }
@@ -102,6 +102,17 @@ export class AddressRejection extends Failure {
 
 /** The operations on pairings, for the page and the command line. Each rejects with a Failure if it is not possible. */
 export interface PairingAdministration {
+  /**
+   * Starts a pairing of a connection.
+   * @returns its id, for {@link followPairing}.
+   * @throws Failure `connection_unknown`; `not_allowed` if too many are open
+   */
+  pair(name: string): Promise<string>;
+  /**
+   * Follows a pairing: yields its status now and after every change, until it has ended or the signal is aborted.
+   * @throws Failure `pairing_unknown`
+   */
+  followPairing(id: string, signal: AbortSignal): AsyncIterable<PairingStatus>;
   /** The open pairing of an appliance, or a new one if none is open. @returns its id. @throws Failure as `pair` */
   getOrStartPairing(name: string): Promise<string>;
   /** @returns the id of a connection's open pairing. @throws Failure `pairing_unknown` if none is open */
