@@ -7,6 +7,7 @@ import type { HubProblem } from '../core/administration.ts';
 import { confirmedTimeAt, DAY, rfc3339, rfc3339Day } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { urlHost } from '../system/addresses.ts';
+import { SerialQueue } from '../system/serial-queue.ts';
 import { expiryWarningTime } from '../system/x509/certificates.ts';
 import {
   type CertificateFiles,
@@ -52,7 +53,7 @@ export class HubLeaf {
   #anchorListener: () => void = () => undefined;
   /** What was wrong with the owner's files when they were last read. */
   #fileProblem = NO_PROBLEM;
-  #renewal: Promise<void> = Promise.resolve();
+  readonly #renewals = new SerialQueue();
   /** When the expiry of the owner's certificate was last logged, in ms on the boot clock. */
   #lastWarningAt = Number.NEGATIVE_INFINITY;
 
@@ -143,8 +144,7 @@ export class HubLeaf {
    * at a time: a slow earlier run would bring back what a later one has replaced.
    */
   reissue(): Promise<void> {
-    this.#renewal = this.#renewal.then(() => this.#reissue());
-    return this.#renewal;
+    return this.#renewals.run(() => this.#reissue());
   }
 
   async #reissue(): Promise<void> {

@@ -5,6 +5,7 @@ import { DAY } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { snapshotTime, writeSnapshot } from '../store/sqlite/snapshot.ts';
 import type { SqliteStore } from '../store/sqlite/sqlite-store.ts';
+import { SerialQueue } from '../system/serial-queue.ts';
 
 /** Once a day, in the quiet hours of the night. */
 const NIGHTLY_CRON = '23 3 * * *';
@@ -18,7 +19,7 @@ export class StoreMaintenance implements AsyncDisposable {
   readonly #stopped = new AbortController();
   #reopening: Promise<void> = Promise.resolve();
   #nightlySnapshot: ScheduledTask;
-  #snapshotQueue: Promise<void> = Promise.resolve();
+  readonly #snapshots = new SerialQueue();
   /** The store's change count at the last snapshot; null if this run has written none. */
   #snapshotChangeCount: number | null = null;
   readonly #onWritable: () => void;
@@ -51,14 +52,12 @@ export class StoreMaintenance implements AsyncDisposable {
 
   /** Writes a snapshot without waiting for the night, because no snapshot contains a new grant yet. */
   requestSnapshot(): void {
-    this.#snapshotQueue = this.#snapshotQueue.then(() => this.#writeSnapshotIfChanged());
+    void this.#snapshots.run(() => this.#writeSnapshotIfChanged());
   }
 
   /** Like {@link requestSnapshot}, but also if nothing has changed. @throws Failure as {@link writeSnapshot} */
   takeSnapshot(): Promise<void> {
-    const written = this.#snapshotQueue.then(() => writeSnapshot(this.#store));
-    this.#snapshotQueue = written.catch(() => undefined);
-    return written;
+    return this.#snapshots.run(() => writeSnapshot(this.#store));
   }
 
   /** Call this after the wall clock was set: node-cron would wait for the old time. */
@@ -71,7 +70,7 @@ export class StoreMaintenance implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped.abort();
     await this.#nightlySnapshot.destroy();
-    await Promise.all([this.#reopening, this.#snapshotQueue]);
+    await Promise.all([this.#reopening, this.#snapshots.idle]);
   }
 
   #scheduleNightly(): ScheduledTask {

@@ -16,6 +16,7 @@ import {
   subjectNotice,
 } from '../../core/health/notice-policy.ts';
 import type { SiteNews } from '../../core/site.ts';
+import { SerialQueue } from '../../system/serial-queue.ts';
 import type { Environment } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import {
@@ -72,7 +73,7 @@ export class Notices implements AsyncDisposable {
   #deliver: (report: NoticeReport) => void = () => undefined;
   #disarm: () => void = () => undefined;
   #disarmLease: () => void = () => undefined;
-  #checkQueue: Promise<void> = Promise.resolve();
+  readonly #checks = new SerialQueue();
   #isCheckScheduled = false;
   #ended = false;
 
@@ -102,9 +103,7 @@ export class Notices implements AsyncDisposable {
   /** Another hub may have reported notices. @throws Failure as {@link Store} */
   async applyNews({ settings, all }: Pick<SiteNews, 'settings' | 'all'>): Promise<void> {
     if (!all && !settings.has(NOTICES_SETTING)) return;
-    const read = this.#checkQueue.then(() => this.#archive.reload());
-    this.#checkQueue = read.catch(() => undefined);
-    await read;
+    await this.#checks.run(() => this.#archive.reload());
   }
 
   /** Something has changed: schedules a check soon. */
@@ -125,7 +124,7 @@ export class Notices implements AsyncDisposable {
     this.#ended = true;
     this.#disarm();
     this.#disarmLease();
-    await this.#checkQueue;
+    await this.#checks.idle;
   }
 
   #arm(delay: number): void {
@@ -134,9 +133,7 @@ export class Notices implements AsyncDisposable {
     this.#disarm = this.#context.environment.timers.after(delay, () => {
       this.#isCheckScheduled = false;
       this.#arm(MAX_TIMER_DELAY);
-      this.#checkQueue = this.#checkQueue
-        .then(() => this.#reportAll())
-        .catch((error: unknown) => this.#logFailure(error));
+      this.#checks.run(() => this.#reportAll()).catch((error: unknown) => this.#logFailure(error));
     });
   }
 
@@ -144,7 +141,7 @@ export class Notices implements AsyncDisposable {
   #armLease(): void {
     if (this.#ended) return;
     this.#disarmLease = this.#context.environment.timers.after(LEASE_INTERVAL_MS, () => {
-      this.#checkQueue = this.#checkQueue.then(async () => {
+      void this.#checks.run(async () => {
         if (await this.#archive.takeLease()) this.#arm(0);
         this.#armLease();
       });

@@ -4,6 +4,7 @@ import type { Connection } from '../../core/connections/connection.ts';
 import { messageOf } from '../../core/failure.ts';
 import { ALL_NEWS, type SiteNews } from '../../core/site.ts';
 import { withTimeout } from '../../system/clock.ts';
+import { SerialQueue } from '../../system/serial-queue.ts';
 import type { StoredSetupAccess } from '../access/setup-access.ts';
 import type { Appliances } from '../appliances/appliances.ts';
 import type { Registrations } from '../appliances/registrations.ts';
@@ -92,7 +93,7 @@ export class NewsApplier implements AsyncDisposable {
   readonly #parts: NewsParts;
   readonly #deduplicator: LogDeduplicator;
   #hubListener: (news: SiteNews) => Promise<void> = async () => undefined;
-  #queue: Promise<void> = Promise.resolve();
+  readonly #queue = new SerialQueue();
   #disarmRetry: (() => void) | null = null;
   #ended = false;
 
@@ -108,14 +109,13 @@ export class NewsApplier implements AsyncDisposable {
 
   /** Applies news after those before. It does not reject: what fails is logged, and everything is read again soon. */
   apply(news: SiteNews): Promise<void> {
-    this.#queue = this.#queue.then(() => this.#apply(news));
-    return this.#queue;
+    return this.#queue.run(() => this.#apply(news));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended = true;
     this.#disarmRetry?.();
-    await this.#queue;
+    await this.#queue.idle;
   }
 
   async #apply(news: SiteNews): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Timers } from '../../core/clock.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
+import { SerialQueue } from '../../system/serial-queue.ts';
 import { detectConflict, type NameClaim, servicePort } from '../conflicts/conflict-detection.ts';
 import { type ProbeOptions, probe } from '../conflicts/probe.ts';
 import type { OwnNetworks, Segment } from '../networks/segments.ts';
@@ -80,7 +81,8 @@ export class MdnsResponder implements AsyncDisposable {
   /** The instance name of the hub at the last conflict. */
   #disputedName: string | null = null;
   #stopListening: () => void = () => undefined;
-  #queue: Promise<void> = Promise.resolve();
+  /** One change after another, because two sockets must not claim the same name. */
+  readonly #queue = new SerialQueue();
 
   constructor(options: MdnsResponderOptions) {
     this.#options = options;
@@ -122,7 +124,7 @@ export class MdnsResponder implements AsyncDisposable {
    * hub's id and key, for example because its SD card was copied
    */
   announce(announcement: Announcement): Promise<void> {
-    return this.#enqueue(async () => {
+    return this.#queue.run(async () => {
       try {
         await this.#update(announcement);
       } catch (cause) {
@@ -136,13 +138,13 @@ export class MdnsResponder implements AsyncDisposable {
   /** Stops without a goodbye, because another responder announces the hub on the same segment. */
   async closeSilently(): Promise<void> {
     this.#beginClosing();
-    await this.#enqueue(() => this.#close());
+    await this.#queue.run(() => this.#close());
   }
 
   /** Sends a goodbye and stops; resolves when it is sent and the sockets are closed. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#beginClosing();
-    await this.#enqueue(async () => {
+    await this.#queue.run(async () => {
       await this.#sayGoodbye();
       await this.#close();
     });
@@ -171,15 +173,8 @@ export class MdnsResponder implements AsyncDisposable {
     await this.#sockets[Symbol.asyncDispose]();
   }
 
-  /** Serializes changes, because two sockets must not claim the same name. */
-  #enqueue(change: () => Promise<void>): Promise<void> {
-    const done = this.#queue.then(change);
-    this.#queue = done.catch(() => {});
-    return done;
-  }
-
   #enqueueInBackground(change: () => Promise<void>): void {
-    this.#enqueue(change).catch(this.#options.onError);
+    this.#queue.run(change).catch(this.#options.onError);
   }
 
   async #update(announcement: Announcement): Promise<void> {

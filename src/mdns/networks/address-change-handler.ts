@@ -1,5 +1,6 @@
 import { messageOf } from '../../core/failure.ts';
 import type { Log } from '../../core/log.ts';
+import { SerialQueue } from '../../system/serial-queue.ts';
 
 /** Options of an {@link AddressChangeHandler}. */
 interface AddressChangeHandlerOptions {
@@ -23,7 +24,7 @@ export class AddressChangeHandler implements Disposable {
   /** Whether a change waits to be handled. */
   #isQueued = false;
   #isDisposed = false;
-  #queue: Promise<void> = Promise.resolve();
+  readonly #queue = new SerialQueue();
 
   constructor(options: AddressChangeHandlerOptions) {
     this.#options = options;
@@ -34,7 +35,7 @@ export class AddressChangeHandler implements Disposable {
   notify(): void {
     if (this.#isQueued) return;
     this.#isQueued = true;
-    this.#queue = this.#queue.then(() => this.#runHandlers());
+    void this.#queue.run(() => this.#runHandlers());
   }
 
   /** Stops handling changes: after a goodbye the hub must not be announced again. */

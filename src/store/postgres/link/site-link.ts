@@ -1,5 +1,6 @@
 import type { Clock, Timers } from '../../../core/clock.ts';
 import type { OwnSiteEntry, SiteHub, StoreWatcher } from '../../../core/site.ts';
+import { SerialQueue } from '../../../system/serial-queue.ts';
 import { version } from '../../../system/version.ts';
 import type { Notification, SiteDatabase } from '../database/database.ts';
 import { processOf, SiteConnection, type SiteConnectionOptions } from '../database/site-connection.ts';
@@ -52,7 +53,7 @@ export class SiteLink implements AsyncDisposable {
   #hubs: readonly SiteHub[] = [];
   #entry: OwnSiteEntry;
   #pending = parseNews([]);
-  #delivering: Promise<void> = Promise.resolve();
+  readonly #deliveries = new SerialQueue();
   readonly #watchers: StoreWatcher[] = [];
   #wasRestored = false;
   #isLookPlanned = false;
@@ -142,7 +143,7 @@ export class SiteLink implements AsyncDisposable {
 
   async catchUp(): Promise<void> {
     await this.#options.database.read((sql) => this.#look(sql));
-    await this.#delivering;
+    await this.#deliveries.idle;
   }
 
   /** See `SiteStore.removeHub`. @throws Failure `store_unwritable` */
@@ -162,7 +163,7 @@ export class SiteLink implements AsyncDisposable {
     this.#stopped.abort();
     this.#wakeUp();
     await this.#running;
-    await this.#delivering;
+    await this.#deliveries.idle;
     await this.#connection[Symbol.asyncDispose]();
   }
 
@@ -253,7 +254,7 @@ export class SiteLink implements AsyncDisposable {
     await onReturning();
     if (isTrustWithdrawn) await database.write([ANYTHING], async () => true);
     this.#deliver(parseNews([]));
-    await this.#delivering;
+    await this.#deliveries.idle;
     for (const watcher of this.#watchers) watcher.returned?.();
   }
 
@@ -284,7 +285,7 @@ export class SiteLink implements AsyncDisposable {
     }
     // The hub starts again, and reads everything.
     if (this.#wasRestored && this.#watchers.some(({ restored }) => restored !== undefined)) return;
-    this.#delivering = this.#delivering.then(async () => {
+    void this.#deliveries.run(async () => {
       const pending = this.#pending;
       const readers = this.#watchers.filter(({ news }) => news !== undefined);
       if (readers.length === 0 || !hasNews(pending)) return;
