@@ -202,7 +202,7 @@ export async function startHub(
     tokenRequested: (appliance, kind) => counters.tokenRequested(appliance, kind),
   });
 
-  const hooks = parts.use(openHooks(configuration.notify, { timers, log }));
+  const hooks = parts.use(openHooks(configuration.notify, { clock, timers, random, log }));
   const withSender = (report: NoticeReport) => {
     const sender = endpoints.noticeSender();
     return { ...translateNotice(report, configuration.notify.language, broker, sender.page), hub: sender };

@@ -1,6 +1,5 @@
 import type { HookTestResult, NoticeMessage } from '../core/health/notice.ts';
 import type { Secret } from '../core/secret.ts';
-import { systemRandom } from '../system/random.ts';
 import { commandHook } from './command.ts';
 import { Outbox, type OutboxContext, serializeMessage } from './outbox.ts';
 import { webhookHook } from './webhook.ts';
@@ -26,7 +25,7 @@ interface Hooks extends AsyncDisposable {
 export function openHooks({ command, webhook, webhookSecret }: HooksConfiguration, context: OutboxContext): Hooks {
   const hooks = [
     ...(command === null ? [] : [commandHook(command, context.timers)]),
-    ...(webhook === null ? [] : [webhookHook(webhook, webhookSecret)]),
+    ...(webhook === null ? [] : [webhookHook(webhook, webhookSecret, context.clock)]),
   ];
   const outboxes = hooks.map((hook) => new Outbox(hook, context));
   const ending = new AbortController();
@@ -38,7 +37,7 @@ export function openHooks({ command, webhook, webhookSecret }: HooksConfiguratio
       const text = serializeMessage(message);
       return Promise.all(
         hooks.map(async (hook) => {
-          const { ok, detail } = await hook.deliver(text, ending.signal, systemRandom.uuid());
+          const { ok, detail } = await hook.deliver(text, ending.signal, context.random.uuid());
           return { hook: hook.kind, target: hook.target, ok, detail };
         }),
       );

@@ -1,8 +1,8 @@
-import type { Timers } from '../core/clock.ts';
+import type { Clock, Timers } from '../core/clock.ts';
 import type { HookTestResult, NoticeMessage } from '../core/health/notice.ts';
 import type { Log } from '../core/log.ts';
+import type { Random } from '../core/random.ts';
 import { type CommandInvocation, detectInvocation, rewriteCommands } from '../system/command-invocation.ts';
-import { systemRandom } from '../system/random.ts';
 
 /** The result of one delivery attempt; `detail` is a text without any secret. */
 export interface DeliveryResult {
@@ -26,9 +26,11 @@ export interface Hook {
   deliver(message: string, signal: AbortSignal, id: string): Promise<DeliveryResult>;
 }
 
-/** What an outbox needs. */
+/** What hooks and their outboxes need. */
 export interface OutboxContext {
+  readonly clock: Clock;
   readonly timers: Timers;
+  readonly random: Random;
   readonly log: Log;
 }
 
@@ -93,7 +95,7 @@ export class Outbox implements AsyncDisposable {
 
   async #deliver(message: NoticeMessage): Promise<void> {
     const text = serializeMessage(message);
-    const id = systemRandom.uuid();
+    const id = this.#context.random.uuid();
     for (const pause of [...RETRY_DELAYS, null]) {
       const { ok, detail, retryable } = await this.#hook.deliver(text, this.#deliveryAbort.signal, id);
       if (ok) return;

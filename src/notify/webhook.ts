@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici';
+import type { Clock } from '../core/clock.ts';
 import type { Secret } from '../core/secret.ts';
-import { wallClock } from '../system/clock.ts';
 import { userAgent } from '../system/version.ts';
 import type { DeliveryResult, Hook } from './outbox.ts';
 import { parseSigningKey, signatureHeaders } from './webhook-signature.ts';
@@ -14,9 +14,10 @@ const MAX_RESPONSE_BYTES = 65_536;
  * Posts the message. Redirects are not followed, and only the status of the response counts.
  * @param url https, or http on loopback; all of it except the origin may be secret
  * @param secret signs each message, so that the receiver knows the sender; null for no signature
+ * @param clock gives the time that is signed
  * @param timeout of the whole request, in ms
  */
-export function webhookHook(url: Secret, secret: Secret | null, timeout = DEFAULT_TIMEOUT): Hook {
+export function webhookHook(url: Secret, secret: Secret | null, clock: Clock, timeout = DEFAULT_TIMEOUT): Hook {
   const { origin } = new URL(url.reveal());
   const key = secret === null ? null : parseSigningKey(secret.reveal());
   return {
@@ -36,7 +37,7 @@ export function webhookHook(url: Secret, secret: Secret | null, timeout = DEFAUL
             'user-agent': userAgent(),
             'content-type': 'application/json',
             ...authorizationHeader(url),
-            ...(key === null ? {} : signatureHeaders(key, id, wallClock.now().wall, message)),
+            ...(key === null ? {} : signatureHeaders(key, id, clock.now().wall, message)),
           },
           body: message,
           dispatcher: agent,

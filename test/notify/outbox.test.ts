@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { NoticeMessage } from '../../src/core/health/notice.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import { type DeliveryResult, type Hook, Outbox, serializeMessage } from '../../src/notify/outbox.ts';
+import { systemRandom } from '../../src/system/random.ts';
 import { FakeTime, PendingWork } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
 
@@ -32,7 +33,12 @@ function open(results: DeliveryResult[], defaultResult: DeliveryResult | Promise
   };
   const line = (event: string, fields: LogFields = {}) => void logged.push({ event, fields });
   const log = logTo(line);
-  return { outbox: new Outbox(hook, { timers: time, log }), time, delivered, logged };
+  return {
+    outbox: new Outbox(hook, { clock: time, timers: time, random: systemRandom, log }),
+    time,
+    delivered,
+    logged,
+  };
 }
 
 test('the outbox retries a failed notice with growing delays, and later notices wait', async () => {

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.ts';
 import { webhookHook } from '../../src/notify/webhook.ts';
+import { FakeTime } from '../support/fake-time.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -47,7 +48,7 @@ function address(user = ''): string {
 }
 
 function deliver(url = address(), timeout?: number) {
-  return webhookHook(new Secret(url), null, timeout).deliver('{"status":"raised"}\n', never, 'msg-1');
+  return webhookHook(new Secret(url), null, new FakeTime(), timeout).deliver('{"status":"raised"}\n', never, 'msg-1');
 }
 
 describe('a webhook', () => {
@@ -67,7 +68,7 @@ describe('a webhook', () => {
 
   test('a webhook with a secret gets messages with the signature of Standard Webhooks', async () => {
     const secret = new Secret(`whsec_${Buffer.alloc(32, 7).toString('base64')}`);
-    const hook = webhookHook(new Secret(address()), secret);
+    const hook = webhookHook(new Secret(address()), secret, new FakeTime());
     await hook.deliver('{"status":"raised"}\n', never, 'msg-1');
     const { headers = {}, body = '' } = taken[0] ?? {};
     const sent = String(headers['webhook-timestamp']);
@@ -105,7 +106,11 @@ describe('a webhook', () => {
   test('the hub does not wait for a webhook when it ends', async () => {
     respond = () => undefined;
     const ending = new AbortController();
-    const delivered = webhookHook(new Secret(address()), null, 60_000).deliver('{}', ending.signal, 'msg-1');
+    const delivered = webhookHook(new Secret(address()), null, new FakeTime(), 60_000).deliver(
+      '{}',
+      ending.signal,
+      'msg-1',
+    );
     await waitFor(() => expect(taken).toHaveLength(1));
     ending.abort();
     expect(await delivered).toMatchObject({ ok: false });
@@ -117,7 +122,7 @@ test.each([
   `https://127.0.0.1:1/?${SECRET}`,
   `https://nowhere.invalid/${SECRET}`,
 ])('case %#: only the origin of a webhook is reported', async (url) => {
-  const hook = webhookHook(new Secret(url), null);
+  const hook = webhookHook(new Secret(url), null, new FakeTime());
   expect(hook.target).toMatch(/^https?:\/\/(127\.0\.0\.1:1|nowhere\.invalid)$/);
   const delivered = await hook.deliver('{}', never, 'msg-1');
   expect(delivered).toMatchObject({

@@ -10,6 +10,7 @@ import { probePortals } from '../../src/doctor/context.ts';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
 import { webhookHook } from '../../src/notify/webhook.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
+import { systemClock } from '../../src/system/clock.ts';
 import { userAgent } from '../../src/system/version.ts';
 import { startPortal } from '../support/portal.ts';
 import { startRawServer } from '../support/raw-server.ts';
@@ -131,7 +132,7 @@ function expectNamedRequests(paths: readonly string[]): void {
 
 test('a webhook is told the name of the hub', async () => {
   await using server = await startRawServer((socket) => socket.end('HTTP/1.1 204 OK\r\n\r\n'));
-  await webhookHook(new Secret(server.origin), null).deliver('{}', never, 'msg-1');
+  await webhookHook(new Secret(server.origin), null, systemClock()).deliver('{}', never, 'msg-1');
   expect(server.requests[0]?.headers['user-agent']).toMatch(/^latchkey\/\d/);
 });
 
