@@ -136,16 +136,16 @@ export class GrantImports implements AsyncDisposable {
     const outcome = await connected.portal
       .refresh(refreshToken, () => sendBefore === null || environment.clock.now().uptime < sendBefore)
       .catch((error: unknown): TokenOutcome => ({ kind: 'ambiguous', detail: messageOf(error) }));
-    const begun = {
+    const sentImport = {
       connection,
       portal: connected.portal,
       isNew,
       former,
       previous: { ...previous, generation: before.generation },
     };
-    if (outcome.kind !== 'granted') throw await this.#fail(outcome, begun);
+    if (outcome.kind !== 'granted') throw await this.#fail(outcome, sentImport);
     const { tokens } = outcome;
-    await this.#keep({ ...tokens, refreshToken: tokens.refreshToken ?? refreshToken }, begun);
+    await this.#keep({ ...tokens, refreshToken: tokens.refreshToken ?? refreshToken }, sentImport);
     return connection;
   }
 

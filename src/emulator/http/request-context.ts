@@ -41,7 +41,7 @@ function createRequestContext(request: FastifyRequest, portal: EmulatedPortal): 
     route,
     pathClientId: pathParameter(request, 'client_id'),
     authorization: request.headers.authorization,
-    query: parseParameters(rawQuery(request.url)),
+    query: parseForm(rawQuery(request.url)),
     form: new Map(),
     get client() {
       const named =
@@ -77,7 +77,7 @@ export function attachRequestContext(app: FastifyInstance, portal: EmulatedPorta
   app.addHook('preHandler', (request, _reply, done) => {
     const context = requestContext(request);
     const { oauth2, endpoint, portal } = context;
-    const form = parseParameters(formBody(request));
+    const form = parseForm(formBody(request));
     const isMerged = oauth2 && endpoint !== 'authorize' && endpoint !== 'device' && portal.settings.parametersInQuery;
     context.form = isMerged ? mergeParameters(context.query, form) : form;
     done();
@@ -117,11 +117,6 @@ export function bodyText(request: FastifyRequest): string {
 /** The media type of a request's body in lower case, without its parameters; empty if there is none. */
 export function mediaType(request: FastifyRequest): string {
   return mediaTypeOf(request.headers['content-type']);
-}
-
-/** The parameters of a form or a query; null if one is repeated (RFC 6749, 3.1 and 3.2). */
-function parseParameters(text: string): ReadonlyMap<string, string> | null {
-  return parseForm(text);
 }
 
 /** The form in a request's body as text; empty if the body is not a form. */
