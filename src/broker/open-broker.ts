@@ -291,7 +291,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
       store.watch({ news: (news) => newsApplier.apply(news) });
       await store.site?.startupDone();
       for (const id of reassignedIds) {
-        await pairings.end(id, 'cancelled');
+        await pairings.end(id);
         await pairings.clearFailures(id);
       }
       ready.resolve();

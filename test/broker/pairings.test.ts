@@ -197,7 +197,7 @@ describe('end of a pairing', () => {
   test('a cancelled pairing ends, and a later login changes nothing', async () => {
     const { harness, id, run } = await startPairing(REDIRECT);
     const location = await harness.login(run);
-    await harness.run.pairings.end(id, 'cancelled');
+    await harness.run.pairings.end(id);
     expect((await followRedirect(harness, location))?.step).toMatchObject({ result: { reason: 'cancelled' } });
     await harness.time.pass(MINUTE);
     expect(harness.exchanges).toBe(0);
@@ -443,7 +443,7 @@ describe('pairing that ends during its code exchange', () => {
     await expect.poll(() => stateOf(run)).toBe('exchanging');
     // The write that ends the pairing is not delayed.
     harness.delayedWrites.delete('savePairing');
-    const ended = harness.run.pairings.end(id, 'cancelled');
+    const ended = harness.run.pairings.end(id);
     await sleep(30);
     disk.resolve();
     await Promise.all([received, ended]);
@@ -457,7 +457,7 @@ describe('pairing that ends during its code exchange', () => {
     const response = harness.portal.hold('token');
     const received = followRedirect(harness, await harness.login(run));
     await expect.poll(() => harness.emulator.grants().length).toBe(1);
-    await harness.run.pairings.end(id, 'cancelled');
+    await harness.run.pairings.end(id);
     response.resolve();
     await received;
     expect(stateOf(run)).toBe('cancelled');
@@ -471,7 +471,7 @@ describe('pairing that ends during its code exchange', () => {
     const received = followRedirect(harness, await harness.login(run));
     await expect.poll(() => harness.emulator.grants().length).toBe(1);
     await sleep(30);
-    const ended = harness.run.pairings.end(id, 'cancelled');
+    const ended = harness.run.pairings.end(id);
     disk.resolve();
     await Promise.all([received, ended]);
     await harness.time.settle();
@@ -488,7 +488,7 @@ describe('new pairing of an active appliance', () => {
     const token = await harness.token(id);
     const run = await harness.beginPairing('wallbox');
     expect(await harness.token(id)).toBe(token);
-    await harness.run.pairings.end(id, 'cancelled');
+    await harness.run.pairings.end(id);
     expect(await harness.token(id)).toBe(token);
     const second = await harness.beginPairing('wallbox');
     await harness.login(second);

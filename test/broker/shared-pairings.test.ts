@@ -183,7 +183,7 @@ describe('new pairing during a code exchange', () => {
       harness.time.skip(MAX_EXCHANGE_WAIT);
       expect((await again).pairing.id).not.toBe(run.pairing.id);
       expect(pairingResult(run.pairing.step)).toBe('exchanging');
-      if (unpaired) await Promise.all([harness.run.pairings.end(id, 'cancelled'), harness.run.grants.delete(id)]);
+      if (unpaired) await Promise.all([harness.run.pairings.end(id), harness.run.grants.delete(id)]);
       response.resolve();
       await callback;
       await harness.time.settle();

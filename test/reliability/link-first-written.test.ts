@@ -27,7 +27,7 @@ describe('saving a pairing link', () => {
   test('a link that arrives while its pairing is being cancelled is discarded', async () => {
     await using home = await BrokerHarness.start();
     const { appliance, run, written } = await linkUnderWay(home);
-    const ended = home.run.pairings.end(appliance.id, 'cancelled');
+    const ended = home.run.pairings.end(appliance.id);
     written();
     await ended;
     await home.time.settle();

@@ -22,7 +22,7 @@ function follow({ run: { pairings } }: BrokerHarness, location: string, { pairin
 
 it.each<[string, (home: BrokerHarness, run: PairingRun) => Promise<unknown>]>([
   ['expired', (home) => home.time.pass(15 * MINUTE)],
-  ['cancelled', (home, { pairing }) => home.run.pairings.end(pairing.connection, 'cancelled')],
+  ['cancelled', (home, { pairing }) => home.run.pairings.end(pairing.connection)],
   ['replaced', async (home) => (await home.beginPairing('wallbox')).fail('cancelled')],
   ['refused_by_user', async (home, run) => follow(home, await home.login(run, true), run)],
   ['paired', async (home, run) => follow(home, await home.login(run), run)],

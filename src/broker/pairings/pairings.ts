@@ -14,7 +14,6 @@ import {
   isInstallerInitiated,
   needsPortalRequests,
   type Pairing,
-  type PairingFailureReason,
 } from '../../core/pairings/pairing.ts';
 import { isUnopenedDeviceFlow } from '../../core/reports/pairing-failure.ts';
 import { Secret } from '../../core/secret.ts';
@@ -254,12 +253,12 @@ export class Pairings implements AsyncDisposable {
   }
 
   /**
-   * Ends the open pairings of a connection, and any that is still being replaced.
+   * Ends the open pairings of a connection as cancelled, and any that is still being replaced.
    * @returns whether none goes on: see {@link PairingRun.fail}
    */
-  async end(connection: string, reason: PairingFailureReason): Promise<boolean> {
+  async end(connection: string): Promise<boolean> {
     const open = this.#index.of(connection).filter((run) => run.isOpen);
-    const ended = await Promise.all(open.map((run) => run.fail(reason)));
+    const ended = await Promise.all(open.map((run) => run.fail('cancelled')));
     return ended.every(Boolean);
   }
 
@@ -268,7 +267,7 @@ export class Pairings implements AsyncDisposable {
    * @throws Failure `not_allowed` while another hub completes one
    */
   async cancel(connection: string): Promise<void> {
-    if (!(await this.end(connection, 'cancelled'))) throw loginElsewhere();
+    if (!(await this.end(connection))) throw loginElsewhere();
   }
 
   /** Ends the device flows of an appliance that no longer uses their connection, unless an installer waits too. */
@@ -284,7 +283,7 @@ export class Pairings implements AsyncDisposable {
 
   /** Forgets the pairings of a connection that was removed. */
   async removeAll(connection: string): Promise<void> {
-    await this.end(connection, 'cancelled');
+    await this.end(connection);
     for (const run of this.#index.of(connection)) this.#index.forget(run);
   }
 
