@@ -132,13 +132,15 @@ test('two changes to one appliance at the same time both take effect', async () 
   expect(secretOf(now)).toBe(sha256(rotated.secret.reveal()));
 });
 
-test('the hub refuses to remove a declared appliance or to rotate its secret', async () => {
+test('the hub refuses to remove or move a declared appliance, or to rotate its secret', async () => {
   const { harness, appliance } = await BrokerHarness.startUnpaired();
   const { appliances } = harness.run;
   const declared = await appliances.update(appliance.id, (current) => ({ ...current, origin: 'declared' }));
   const refusal = { code: 'appliance_declared', message: expect.stringContaining('[appliances.wallbox]') };
   await expect(appliances.remove(declared)).rejects.toMatchObject(refusal);
   await expect(appliances.rotateSecret(declared)).rejects.toMatchObject(refusal);
+  const moving = appliances.move(declared, [await harness.addConnection('shared')], async () => false);
+  await expect(moving).rejects.toMatchObject(refusal);
   expect(appliances.list()).toEqual([declared]);
 });
 

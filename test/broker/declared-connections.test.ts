@@ -41,6 +41,9 @@ test('a declared connection is shared by declared appliances, and nothing is wri
   const token = await requestToken(harness, 'dashboard');
   await declare(harness, [FAMILY], ...appliances);
   expect(await requestToken(harness, 'heater')).toBe(token);
+  const administration = administrationOf(harness);
+  await expect(administration.removeConnection('family', true)).rejects.toMatchObject({ code: 'connection_declared' });
+  await expect(administration.addConnection('family', null, null)).rejects.toThrow(/is declared/);
   const { changeCount } = harness.run.store;
   const { connections } = harness.run;
   const log = logTo(() => undefined);

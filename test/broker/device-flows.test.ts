@@ -306,13 +306,3 @@ test.each(['stop', 'crash'] as const)(
     await expectPairedBy(harness, id, flow, await openFlow(harness, flow));
   },
 );
-
-test('the log contains no user code and no device code', async () => {
-  const { harness, flow } = await startFlow(REDIRECT);
-  const location = await logInAt(harness, await openFlow(harness, flow), true);
-  await Promise.all([followRedirect(harness, location), harness.time.pass(10 * SECOND)]);
-  const log = JSON.stringify(harness.events);
-  expect(log).toContain('pairing_started');
-  expect(log).not.toContain(flow.userCode);
-  expect(log).not.toContain(flow.deviceCode.reveal());
-});

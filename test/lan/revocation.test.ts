@@ -4,7 +4,6 @@ import type { Emulator } from '../../src/emulator/index.ts';
 import { countRefreshSends } from '../reliability/fleet.ts';
 import { whoami } from '../reliability/load.ts';
 import { HubProcess } from '../support/hub-process.ts';
-import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { setUpOnce } from '../support/set-up.ts';
 import { HubClient, type HubResponse, parseJsonBody } from './hub-client.ts';
@@ -117,48 +116,5 @@ describe('other revocation requests', () => {
     expectError(await revoke(kettle, { token: '' }), 400, 'invalid_request');
     expect(await client.https('/oauth/revoke')).toMatchObject({ status: 405, headers: { allow: 'POST' } });
     expect(await tokenOf(kettle)).toBe(token);
-  });
-});
-
-describe('appliances that share a connection', () => {
-  const SCOPE = 'Monitoring RemoteControl';
-
-  /** Adds a connection of this name and two appliances that use it, and pairs it once. */
-  async function shared(name: string): Promise<[CredentialsResponse, CredentialsResponse]> {
-    await hub.addConnection(name, SCOPE);
-    const first = await hub.addAppliance(`${name}-thermostat`, null, null, name);
-    const second = await hub.addAppliance(`${name}-dashboard`, null, null, name);
-    await hub.pair(name, emulator);
-    return [first, second];
-  }
-
-  it('all appliances of a connection get one token, and the next one after one of them revokes it, with one refresh', async () => {
-    const [thermostat, dashboard] = await shared('cloud');
-    const token = await tokenOf(thermostat);
-    expect(await tokenOf(dashboard)).toBe(token);
-    const before = refreshes();
-    expectTaken(await revoke(thermostat, { token }));
-    const next = await Promise.all(Array.from({ length: 20 }, (_, n) => tokenOf(n % 2 === 0 ? thermostat : dashboard)));
-    expect(new Set(next).size).toBe(1);
-    expect(next[0]).not.toBe(token);
-    expect(await whoami(emulator, next[0] ?? '')).toBe(200);
-
-    // The other appliance noticed later that the old token is refused.
-    expectTaken(await revoke(dashboard, { token }));
-    expect(await tokenOf(thermostat)).toBe(next[0]);
-    expect(refreshes()).toBe(before + 1);
-  });
-
-  it('the credentials of one appliance can be replaced or removed without an effect on the others', async () => {
-    const [thermostat, dashboard] = await shared('lasting');
-    const token = await tokenOf(dashboard);
-    const rotated = await hub.ask((control) => control.request('rotateSecret', { name: thermostat.name }));
-    rememberSecrets([rotated.client_secret]);
-    expectError(await ask(thermostat), 401, 'invalid_client');
-    expect(await tokenOf(rotated)).toBe(token);
-    await hub.ask((control) => control.request('removeAppliance', { name: thermostat.name }));
-    expectError(await ask(rotated), 401, 'invalid_client');
-    expect(await tokenOf(dashboard)).toBe(token);
-    expect(await whoami(emulator, token)).toBe(200);
   });
 });

@@ -12,7 +12,6 @@ import { setUpOnce } from '../../support/set-up.ts';
 const SECRETS = { wallbox: 'wallbox+secret/of%a+maker=', other: 'another-secret-of-a-maker' };
 const WALLBOX = '[appliances.wallbox]\nscope = "Monitoring RemoteControl"\nsecret_file = "wallbox.secret"';
 const OTHER_SCOPE = WALLBOX.replace('Monitoring RemoteControl', 'Monitoring');
-const FAMILY = '[connections.family]\nscope = "Monitoring"\n';
 
 let emulator: Emulator;
 let hub: HubProcess;
@@ -228,83 +227,6 @@ test('an open pairing follows a renamed portal, and a login through its link sti
   await eventually(async () => emulator.grants().length > before, 20);
   await eventually(async () => (await hub.appliance('heater')).state === 'active', 20);
   expect(await hub.appliance('heater')).toMatchObject({ portal: 'renamed' });
-});
-
-test('the hub does not start if a declared client_id belongs to an added appliance, and changes nothing', async () => {
-  await startWith('');
-  const added = await hub.addAppliance('heater');
-  await expect(startWith(`${WALLBOX}\nclient_id = "${added.client_id}"`)).rejects.toThrow(
-    /latchkey\.toml: appliances\.wallbox\.client_id: found .*the client_id of the appliance heater; use another one/,
-  );
-  await startWith('');
-  expect(await tokenResult(added.client_id, added.client_secret)).toBe('400 invalid_grant');
-  expect((await hub.status()).appliances).toHaveLength(1);
-});
-
-test('declared appliances share a declared connection, which is paired once', async () => {
-  const toml = appliance('dashboard', 'family') + FAMILY + appliance('thermostat', 'family');
-  await startWith(toml);
-  expect(await hub.status()).toMatchObject({
-    connections: [
-      {
-        name: 'family',
-        declared: true,
-        state: 'unpaired',
-        scope: 'Monitoring',
-        appliances: ['dashboard', 'thermostat'],
-      },
-    ],
-    appliances: [
-      { name: 'dashboard', connection: 'family', declared: true },
-      { name: 'thermostat', connection: 'family', declared: true },
-    ],
-  });
-  await hub.pair('family', emulator);
-  const issued = await token('dashboard');
-  expect(await token('thermostat')).toBe(issued);
-  await startWith(toml);
-  expect(await token('thermostat')).toBe(issued);
-  const removal = expect.stringContaining('family is declared in the hub');
-  await expect(
-    hub.ask((control) => control.request('removeConnection', { name: 'family', even_if_used: true })),
-  ).rejects.toMatchObject({
-    code: 'connection_declared',
-    message: removal,
-  });
-  await expect(hub.ask((control) => control.request('addConnection', { name: 'family' }))).rejects.toMatchObject({
-    code: 'connection_exists',
-    message: expect.stringContaining('declared'),
-  });
-  await expect(
-    hub.ask((control) => control.request('moveAppliance', { name: 'dashboard', connections: ['thermostat'] })),
-  ).rejects.toThrow();
-});
-
-test('a connection that is no longer declared keeps its grant, and goes if it has none', async () => {
-  const unused = '[connections.unused]\n';
-  await startWith(FAMILY + unused + appliance('dashboard', 'family'));
-  await hub.pair('family', emulator);
-  const issued = await token('dashboard');
-  await startWith(appliance('dashboard'));
-  const undeclared = await eventually(async () => {
-    const found = hub.events('connection_undeclared');
-    return found.length === 2 && found;
-  });
-  expect(undeclared).toMatchObject([
-    { connection: 'family', kept: true },
-    { connection: 'unused', kept: false },
-  ]);
-  const { connections } = await hub.status();
-  expect(connections).toMatchObject([
-    { name: 'dashboard', state: 'unpaired', own: true },
-    { name: 'family', state: 'active', appliances: [] },
-  ]);
-  expect(connections[1]).not.toHaveProperty('declared');
-  expect(await token('dashboard')).toBe('invalid_grant');
-
-  await startWith(FAMILY + appliance('dashboard', 'family'));
-  expect(await token('dashboard')).toBe(issued);
-  expect((await hub.status()).connections).toMatchObject([{ name: 'family', declared: true }]);
 });
 
 test('a declared appliance can use the own connection of one that is declared after it', async () => {
