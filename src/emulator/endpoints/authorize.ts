@@ -3,12 +3,16 @@ import { timingSafeEqualText } from '../../system/secret-hash.ts';
 import { type RequestContext, rawQuery, requestContext } from '../http/request-context.ts';
 import { addOAuth2Route, addRoute } from '../http/routes.ts';
 import {
+  ANY_LOGIN,
   type AuthorizationPageError,
+  type AuthorizationRefusal,
   type AuthorizationRequest,
   allowAuthorization,
   denyAuthorization,
+  type LoginDemands,
   readAuthorizationRequest,
 } from '../oauth/authorization-request.ts';
+import type { BrowserLogin } from '../oauth/browser-logins.ts';
 import { readOAuth2AuthorizationRequest } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
@@ -56,8 +60,9 @@ function promptFor(portal: EmulatedPortal, reply: FastifyReply, request: Authori
     onShow() {
       if (request.flow === 'helper') portal.helperFlows.openLogin(request.state, request.jwt, portal.now());
     },
-    allow: (user, status) => reply.redirect(allowAuthorization(portal, request, user), status),
-    deny: () => reply.redirect(denyAuthorization(portal, request), 303),
+    demands: request.flow === 'oauth2' ? request.demands : ANY_LOGIN,
+    allow: (login, status) => reply.redirect(allowAuthorization(portal, request, login), status),
+    deny: (error, status) => reply.redirect(denyAuthorization(portal, request, error), status),
   };
 }
 
@@ -83,12 +88,14 @@ export interface LoginPrompt {
   readonly userCode: string | null;
   /** Where the form may lead, in addition to its own origin. */
   readonly formTargets: readonly string[];
+  /** What the client demands of the login. */
+  readonly demands: LoginDemands;
   /** Called when the page is shown. */
   onShow?(): void;
   /** Sends the response after the user has allowed access. @param status of a redirect */
-  allow(user: string, status: 302 | 303): FastifyReply;
-  /** Sends the response after the user has refused. */
-  deny(): FastifyReply;
+  allow(login: BrowserLogin, status: 302 | 303): FastifyReply;
+  /** Sends the response without access. */
+  deny(error: AuthorizationRefusal, status: 302 | 303): FastifyReply;
 }
 
 /** Characters of a wrong user name that the page repeats. */
@@ -100,11 +107,32 @@ const WRONG_CREDENTIALS_MESSAGE = 'User name or password is wrong. Please try ag
 /** Shows the login page, or the confirmation page to a browser that has logged in before; both post to their address. */
 export function showPrompt(request: FastifyRequest, reply: FastifyReply, prompt: LoginPrompt): FastifyReply {
   const { portal } = requestContext(request);
-  if (portal.settings.autoLogin) return prompt.allow(portal.settings.firstUser.name, 302);
-  const user = rememberedUser(portal, request);
-  if (user === null) return sendLogin(reply, portal, prompt, 200, { userName: '', complaint: null });
-  const { client, scope, userCode } = prompt;
-  return sendPromptPage(reply, prompt, 200, consentPage({ client: client.name, scope, userCode, user }));
+  const { client, scope, userCode, demands } = prompt;
+  const { autoLogin, users, firstUser } = portal.settings;
+  const hint = demands.user ?? '';
+  if (autoLogin) {
+    const { name: user } = users.get(hint) ?? firstUser;
+    return prompt.allow({ user, loggedInAt: portal.now() }, 302);
+  }
+  const login = usableLogin(portal, request, demands);
+  if (demands.prompt === 'none') {
+    if (login === null) return prompt.deny('login_required', 302);
+    return hasConsented(portal, prompt, login.user) ? prompt.allow(login, 302) : prompt.deny('consent_required', 302);
+  }
+  if (login === null) {
+    const userName = hint.slice(0, MAX_USER_NAME_LENGTH);
+    return sendLogin(reply, portal, prompt, 200, { userName, complaint: null });
+  }
+  return sendPromptPage(reply, prompt, 200, consentPage({ client: client.name, scope, userCode, user: login.user }));
+}
+
+/** Whether a user has already given a client access to all that it requests. */
+function hasConsented({ grants }: EmulatedPortal, { client, scope }: LoginPrompt, user: string): boolean {
+  return grants.all().some((grant) => {
+    const isSame = grant.clientId === client.id && grant.user === user && !grant.revoked;
+    const granted = grant.scope?.split(' ') ?? [];
+    return isSame && (scope?.split(' ') ?? []).every((name) => granted.includes(name));
+  });
 }
 
 /** Handles the form of either page. */
@@ -116,10 +144,11 @@ export function submitPrompt(
 ): FastifyReply {
   const { portal } = requestContext(request);
   const action = form.get('action');
-  if (action === 'refuse') return prompt.deny();
+  if (prompt.demands.prompt === 'none') return showPrompt(request, reply, prompt);
+  if (action === 'refuse') return prompt.deny('access_denied', 303);
   if (action === 'other') return sendLogin(reply, portal, prompt, 200, { userName: '', complaint: null });
   if (action === 'continue') {
-    const remembered = rememberedUser(portal, request);
+    const remembered = usableLogin(portal, request, prompt.demands);
     return remembered === null
       ? sendLogin(reply, portal, prompt, 403, { userName: '', complaint: NOT_LOGGED_IN_MESSAGE })
       : prompt.allow(remembered, 303);
@@ -131,8 +160,9 @@ export function submitPrompt(
     const userName = (form.get('username') ?? '').slice(0, MAX_USER_NAME_LENGTH);
     return sendLogin(reply, portal, prompt, 403, { userName, complaint: WRONG_CREDENTIALS_MESSAGE });
   }
-  rememberUser(portal, request, reply, user.name);
-  return prompt.allow(user.name, 303);
+  const login = { user: user.name, loggedInAt: portal.now() };
+  rememberLogin(portal, request, reply, login);
+  return prompt.allow(login, 303);
 }
 
 function sendLogin(
@@ -157,16 +187,27 @@ function sendPromptPage(reply: FastifyReply, prompt: LoginPrompt, status: number
   return sendPage(reply, status, page, prompt.formTargets);
 }
 
-/** The user who has logged in with this browser before; null if there is none, or with the setting `forgetLogins`. */
-function rememberedUser(portal: EmulatedPortal, { headers }: FastifyRequest): string | null {
-  if (portal.settings.forgetLogins) return null;
-  const user = portal.browserLogins.findUser(headers.cookie);
-  return user !== null && portal.settings.users.has(user) ? user : null;
+/** The login with this browser, if it is what the client demands; null with the setting `forgetLogins`. */
+function usableLogin(
+  portal: EmulatedPortal,
+  { headers }: FastifyRequest,
+  { prompt, maxAge, user }: LoginDemands,
+): BrowserLogin | null {
+  const login = portal.browserLogins.find(headers.cookie);
+  if (login === null || portal.settings.forgetLogins || !portal.settings.users.has(login.user)) return null;
+  const isTooOld = maxAge !== null && portal.now() >= login.loggedInAt + 1000 * maxAge;
+  const isOther = user !== login.user && portal.settings.users.has(user ?? '');
+  return prompt === 'login' || isTooOld || isOther ? null : login;
 }
 
-function rememberUser(portal: EmulatedPortal, request: FastifyRequest, reply: FastifyReply, user: string): void {
+function rememberLogin(
+  portal: EmulatedPortal,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  login: BrowserLogin,
+): void {
   if (portal.settings.forgetLogins) return;
   const path = requestContext(request).oauth2 ? '/oauth2' : '/sso';
   const isSecure = portal.origins().frontend.startsWith('https:');
-  reply.header('set-cookie', portal.browserLogins.issueCookie(user, path, isSecure));
+  reply.header('set-cookie', portal.browserLogins.issueCookie(login, path, isSecure));
 }

@@ -3,6 +3,8 @@ import { invalidRequest, type OAuthError, sendOAuthError } from '../http/oauth-e
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
 import { type ClientRequest, readClientRequest, unmetOfRequest } from '../http/token-request.ts';
+import { ANY_LOGIN } from '../oauth/authorization-request.ts';
+import type { BrowserLogin } from '../oauth/browser-logins.ts';
 import type { DeviceLogin } from '../oauth/device-logins.ts';
 import { readCodeChallenge, readRequestedScope, requestsOfflineAccess } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
@@ -95,7 +97,8 @@ function findPrompt(
     scope: login.scope,
     userCode: login.userCode,
     formTargets: ownOrigin,
-    allow(user: string) {
+    demands: ANY_LOGIN,
+    allow({ user }: BrowserLogin) {
       portal.deviceLogins.decide(login, { user });
       return sendPage(reply, 200, messagePage('Done', `${client.name} now gets access. You can close this page.`));
     },

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
 import { ASSERTION_ALGORITHMS } from '../oauth/client-assertions.ts';
+import { PROMPTS } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Settings } from '../settings/settings.ts';
 import { DEVICE_GRANT_TYPE } from './oauth2-token.ts';
@@ -61,6 +62,7 @@ function serverMetadata({ origins, settings }: EmulatedPortal): object {
     introspection_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
     ...(settings.pkce !== 'ignored' && { code_challenge_methods_supported: ['S256'] }),
     authorization_response_iss_parameter_supported: settings.issInResponse,
+    prompt_values_supported: PROMPTS,
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: ['RS256'],
   };

@@ -94,7 +94,7 @@ function exchangeCode(portal: EmulatedPortal, { client, form }: ClientRequest): 
   const grant = portal.grants.create(client.id, code.user, code.scope, {
     nonce: binding.nonce,
     resource: form.get('resource') ?? binding.resource,
-    loggedInAt: code.issuedAt,
+    loggedInAt: binding.loggedInAt ?? code.issuedAt,
   });
   portal.codes.markExchanged(code, grant.id);
   return issueFirstTokens(portal, grant, binding.offline);

@@ -28,6 +28,8 @@ export interface OAuth2Binding {
   readonly nonce?: string | undefined;
   /** The API that the access token is for (RFC 8707, 2.1); left out if the request named none. */
   readonly resource?: string | undefined;
+  /** When the user logged in, in milliseconds since 1970; left out before a login. */
+  readonly loggedInAt?: number | undefined;
 }
 
 /** An authorization code (RFC 6749, 4.1.2), with the grant that it was exchanged for. */

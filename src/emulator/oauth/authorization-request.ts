@@ -1,6 +1,7 @@
 import { codeDeliveryUrl, type EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
 import type { OAuth2Binding } from './authorization-codes.ts';
+import type { BrowserLogin } from './browser-logins.ts';
 import type { HelperState } from './helper-flows.ts';
 
 /**
@@ -29,8 +30,22 @@ export type AuthorizationRequest = { readonly client: Client } & (
       readonly rawState: string | null;
       readonly scope: string | null;
       readonly binding: OAuth2Binding;
+      readonly demands: LoginDemands;
     }
 );
+
+/** What an authorization request demands of the login of its user (OpenID Connect Core, 3.1.2.1). */
+export interface LoginDemands {
+  /** `none`: no page may be shown; `login`: the user must log in again. Null: a page is shown, as it always is. */
+  readonly prompt: 'none' | 'login' | null;
+  /** How long ago the user may have logged in, in seconds; null if at any time. */
+  readonly maxAge: number | null;
+  /** The name of the user whom the client expects, or null. */
+  readonly user: string | null;
+}
+
+/** What a request without such parameters demands. */
+export const ANY_LOGIN: LoginDemands = { prompt: null, maxAge: null, user: null };
 
 /** Errors of an authorize URL that are shown on a page. They must never redirect (RFC 6749, 4.1.2.1). */
 export type AuthorizationPageError =
@@ -99,7 +114,11 @@ export async function readHelperRequest(
 }
 
 /** Issues a code after the user has allowed access. @returns the URL to which the browser is redirected */
-export function allowAuthorization(portal: EmulatedPortal, request: AuthorizationRequest, user: string): string {
+export function allowAuthorization(
+  portal: EmulatedPortal,
+  request: AuthorizationRequest,
+  { user, loggedInAt }: BrowserLogin,
+): string {
   const helper = request.flow === 'helper';
   const code = portal.codes.issue({
     clientId: request.client.id,
@@ -107,17 +126,21 @@ export function allowAuthorization(portal: EmulatedPortal, request: Authorizatio
     scope: helper ? null : request.scope,
     stateId: helper ? request.state.id : null,
     redirectUri: helper ? null : request.redirectUri,
-    ...(request.flow === 'oauth2' && { oauth2: request.binding }),
+    ...(request.flow === 'oauth2' && { oauth2: { ...request.binding, loggedInAt } }),
   });
   return authorizationResponseUrl(portal, request, encodeParameter('code', code.value));
 }
 
-/**
- * The error response after the user has refused (RFC 6749, 4.1.2.1).
- * @returns the URL to which the browser is redirected
- */
-export function denyAuthorization(portal: EmulatedPortal, request: AuthorizationRequest): string {
-  return authorizationResponseUrl(portal, request, 'error=access_denied');
+/** Why a valid authorization request gets no code (RFC 6749, 4.1.2.1; OpenID Connect Core, 3.1.2.6). */
+export type AuthorizationRefusal = 'access_denied' | 'login_required' | 'consent_required';
+
+/** The error response to a valid request. @returns the URL to which the browser is redirected */
+export function denyAuthorization(
+  portal: EmulatedPortal,
+  request: AuthorizationRequest,
+  error: AuthorizationRefusal = 'access_denied',
+): string {
+  return authorizationResponseUrl(portal, request, `error=${error}`);
 }
 
 function authorizationResponseUrl(portal: EmulatedPortal, request: AuthorizationRequest, result: string): string {

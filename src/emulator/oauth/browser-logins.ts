@@ -7,27 +7,34 @@ const COOKIE_NAME = 'emulator_login';
 /** Browsers remembered. */
 const MAX_BROWSERS = 1000;
 
+/** The login of a user with a browser. */
+export interface BrowserLogin {
+  readonly user: string;
+  /** Milliseconds since 1970. */
+  readonly loggedInAt: number;
+}
+
 /** Remembers, by a session cookie, which user has logged in with a browser, until the emulator ends or is reset. */
 export class BrowserLogins {
-  /** User names, by the hash of the cookie. */
-  readonly #users = new BoundedMap<string>(MAX_BROWSERS);
+  /** By the hash of the cookie. */
+  readonly #logins = new BoundedMap<BrowserLogin>(MAX_BROWSERS);
 
   /** @param path of the pages that share the login @param isSecure whether the frontend origin uses TLS @returns the `Set-Cookie` header */
-  issueCookie(user: string, path: string, isSecure: boolean): string {
+  issueCookie(login: BrowserLogin, path: string, isSecure: boolean): string {
     const value = systemRandom.token(32);
-    this.#users.set(hash(value), user);
+    this.#logins.set(hash(value), login);
     return `${COOKIE_NAME}=${value}; Path=${path}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
   }
 
-  /** @param header the `Cookie` header @returns the user's name, or null if the browser is not known */
-  findUser(header: string | undefined): string | null {
+  /** @param header the `Cookie` header @returns the login, or null if the browser is not known */
+  find(header: string | undefined): BrowserLogin | null {
     const pairs = (header ?? '').split(';').map((pair) => pair.trim());
     const value = pairs.find((pair) => pair.startsWith(`${COOKIE_NAME}=`))?.slice(COOKIE_NAME.length + 1);
-    return value === undefined ? null : (this.#users.get(hash(value)) ?? null);
+    return value === undefined ? null : (this.#logins.get(hash(value)) ?? null);
   }
 
   clear(): void {
-    this.#users.clear();
+    this.#logins.clear();
   }
 }
 

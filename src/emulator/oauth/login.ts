@@ -118,7 +118,9 @@ export async function login(
     throw new LoginError(`user: must be one of ${names} (found ${user === undefined ? 'none' : 'an unknown name'})`);
   }
   const location =
-    deny || user === undefined ? denyAuthorization(portal, request) : allowAuthorization(portal, request, user);
+    deny || user === undefined
+      ? denyAuthorization(portal, request)
+      : allowAuthorization(portal, request, { user, loggedInAt: portal.now() });
   if (request.flow !== 'helper') return { location };
   const outcome = await handleCodeDelivery(portal, request.client, new Map(new URL(location).searchParams));
   return { location: outcome.kind === 'redirect' ? outcome.location : location };

@@ -9,6 +9,7 @@ import {
   type ErrorRedirect,
   encodeParameter,
   isScope,
+  type LoginDemands,
   rawParameter,
   withQueryParameters,
 } from './authorization-request.ts';
@@ -59,6 +60,8 @@ export function readOAuth2AuthorizationRequest(
   const { scope } = requested;
   const pkce = readCodeChallenge(parameters, settings);
   if ('refused' in pkce) return fail('invalid_request', pkce.refused);
+  const demands = readLoginDemands(parameters);
+  if ('refused' in demands) return fail('invalid_request', demands.refused);
   const binding = {
     sentRedirectUri: sent !== undefined,
     challenge: pkce.challenge,
@@ -66,7 +69,24 @@ export function readOAuth2AuthorizationRequest(
     nonce: parameters.get('nonce'),
     resource,
   };
-  return { client, flow: 'oauth2', redirectUri, rawState, scope, binding };
+  return { client, flow: 'oauth2', redirectUri, rawState, scope, binding, demands };
+}
+
+/** The values of `prompt` (OpenID Connect Core, 3.1.2.1). */
+export const PROMPTS = ['none', 'login', 'consent', 'select_account'];
+
+/** Reads `prompt`, `max_age` and `login_hint`. Every page asks for consent and offers another user. */
+function readLoginDemands(parameters: ReadonlyMap<string, string>): LoginDemands | { readonly refused: string } {
+  const prompts = parameters.get('prompt')?.split(' ') ?? [];
+  if (prompts.some((one) => !PROMPTS.includes(one))) return { refused: `prompt must be one of ${PROMPTS.join(', ')}` };
+  if (prompts.includes('none') && prompts.length > 1) return { refused: 'prompt none excludes the others' };
+  const maxAge = parameters.get('max_age') ?? null;
+  if (maxAge !== null && !/^\d{1,9}$/.test(maxAge)) return { refused: 'max_age must be a number of seconds' };
+  return {
+    prompt: (['none', 'login'] as const).find((one) => prompts.includes(one)) ?? null,
+    maxAge: maxAge === null ? null : Number(maxAge),
+    user: parameters.get('login_hint') ?? null,
+  };
 }
 
 /** Registered redirect URIs are compared as exact strings (RFC 9700, 2.1). */

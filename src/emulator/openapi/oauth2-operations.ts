@@ -30,6 +30,7 @@ const ServerMetadata = v.strictObject({
   introspection_endpoint_auth_signing_alg_values_supported: v.array(v.string()),
   code_challenge_methods_supported: v.exactOptional(texts('Left out if PKCE is ignored')),
   authorization_response_iss_parameter_supported: v.boolean(),
+  prompt_values_supported: v.array(v.string()),
   subject_types_supported: v.array(v.string()),
   id_token_signing_alg_values_supported: v.array(v.string()),
 });
@@ -58,6 +59,9 @@ const authorizeQuery = v.strictObject({
   scope: v.optional(v.string()),
   state: v.optional(v.string()),
   nonce: v.optional(text('OpenID Connect Core, 3.1.2.1')),
+  prompt: v.optional(text('none, login, consent or select_account')),
+  max_age: v.optional(text('How long ago the user may have logged in, in seconds')),
+  login_hint: v.optional(text('The name of the user')),
   resource: v.optional(text('The API that the access token is for (RFC 8707)')),
   ...challengeFields,
 });

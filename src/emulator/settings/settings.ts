@@ -10,10 +10,10 @@ import { OAUTH2_SETTINGS, QUIRK_SETTINGS } from './oauth2-settings.ts';
 
 /** All settings, by their names in the library. */
 export const SETTINGS = {
-  /** Opening the authorize URL logs in the first user, without a login page. Default: false. */
+  /** Opening the authorize URL logs in the first user, or the one that `login_hint` names, without a page. Default: false. */
   autoLogin: booleanSetting(false, {
     label: 'Opening the link logs in without a page',
-    description: 'opening the authorize URL logs in the first user',
+    description: 'opening the authorize URL logs in the first user, or the one that login_hint names',
   }),
   /** Every link asks for name and password, even in a browser that has logged in before. Default: false. */
   forgetLogins: booleanSetting(false, {

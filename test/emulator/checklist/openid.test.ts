@@ -1,0 +1,111 @@
+import { decodeJwt } from 'jose';
+import { expect, test } from 'vitest';
+import type { EmulatorOptions } from '../../../src/emulator/index.ts';
+import { rememberSecrets } from '../../support/logs.ts';
+import { StockClient, startCloud, TOOL } from '../oauth2/stock-client.ts';
+import { ALICE, get, post, redirectLocation } from '../portal-client.ts';
+
+const BOB = { name: 'bob', password: 'battery staple' };
+
+/** A server with two users, and a browser in which ALICE has logged in and allowed the scopes openid and read. */
+async function withBrowser(options: EmulatorOptions = {}) {
+  const cloud = await startCloud({ users: [ALICE, BOB], pkce: 'ignored', ...options });
+  const { emulator } = cloud;
+  const stock = await StockClient.discover(cloud);
+  const url = (more: Record<string, string>) => stock.authorizationUrl({ scope: 'openid read', state: 's', ...more });
+  let cookie = '';
+  return {
+    ...cloud,
+    stock,
+    url,
+    /** Opens the authorization endpoint. @returns the error or `code` in the address of the redirect, or the page */
+    async open(more: Record<string, string> = {}) {
+      const response = await get(url(more), { cookie });
+      const { searchParams } = new URL(redirectLocation(response) || 'http://nowhere');
+      const page = response.status === 200 ? await response.text() : '';
+      const isLogin = page.includes('id="password"');
+      const shown = page === '' ? null : isLogin ? 'login' : 'consent';
+      return { page, outcome: shown ?? searchParams.get('error') ?? (searchParams.has('code') ? 'code' : '') };
+    },
+    /** Submits a page. @returns the tokens, or null if a page follows */
+    async submit(more: Record<string, string>, form: Record<string, string>) {
+      const response = await post(url(more), form, { cookie });
+      const [pair = ''] = (response.headers.get('set-cookie') ?? '').split(';');
+      if (pair !== '') {
+        rememberSecrets([pair.split('=')[1] ?? '']);
+        cookie = pair;
+      }
+      return response.status === 303 ? await this.exchange(response) : null;
+    },
+    /** Exchanges the code of a redirect. @returns the tokens, and the claims of the ID token */
+    async exchange(response: Response) {
+      const code = new URL(redirectLocation(response)).searchParams.get('code') ?? '';
+      const client = { client_id: TOOL.id, client_secret: TOOL.secret, redirect_uri: TOOL.redirectUris[0] ?? '' };
+      const token = `${emulator.frontendUrl}/oauth2/token`;
+      const answer = await post(token, { ...client, grant_type: 'authorization_code', code });
+      const tokens = (await answer.json()) as { id_token: string };
+      return { ...tokens, claims: decodeJwt(tokens.id_token) };
+    },
+    logIn(more: Record<string, string> = {}, user = ALICE) {
+      return this.submit(more, { username: user.name, password: user.password, action: 'login' });
+    },
+  };
+}
+
+test('OpenID Connect Core, 3.1.2.1: prompt none shows no page, and names what is missing', async () => {
+  await using browser = await withBrowser();
+  const silent = { prompt: 'none' };
+  expect((await browser.open(silent)).outcome).toBe('login_required');
+  await browser.logIn();
+  expect((await browser.open(silent)).outcome).toBe('code');
+  expect((await browser.open({ ...silent, scope: 'openid write' })).outcome).toBe('consent_required');
+  expect((await browser.open({ ...silent, login_hint: BOB.name })).outcome).toBe('login_required');
+  browser.emulator.change({ forgetLogins: true });
+  expect((await browser.open(silent)).outcome).toBe('login_required');
+});
+
+test('OpenID Connect Core, 3.1.2.1: prompt login asks for a login, and other values for consent at least', async () => {
+  await using browser = await withBrowser();
+  await browser.logIn();
+  for (const prompt of ['consent', 'select_account', 'consent select_account'])
+    expect((await browser.open({ prompt })).outcome, prompt).toBe('consent');
+  for (const prompt of ['login', 'login consent']) {
+    expect((await browser.open({ prompt })).outcome, prompt).toBe('login');
+    expect(await browser.submit({ prompt }, { action: 'continue' })).toBeNull();
+  }
+  expect((await browser.logIn({ prompt: 'login' }))?.claims.sub).toBe('alice');
+});
+
+test('OpenID Connect Core, 3.1.2.1: an unknown prompt, none beside another one, and a max_age that is no number are an invalid_request', async () => {
+  await using browser = await withBrowser();
+  for (const wrong of [{ prompt: 'create' }, { prompt: 'none login' }, { max_age: '-1' }, { max_age: 'x' }])
+    expect((await browser.open(wrong)).outcome, JSON.stringify(wrong)).toBe('invalid_request');
+});
+
+test('OpenID Connect Core, 3.1.2.1: a login that is older than max_age is repeated, and auth_time tells when it was', async () => {
+  await using browser = await withBrowser();
+  const first = await browser.logIn();
+  browser.clock.pass(60);
+  expect((await browser.open({ max_age: '61' })).outcome).toBe('consent');
+  const confirmed = await browser.submit({ max_age: '61' }, { action: 'continue' });
+  expect(confirmed?.claims['auth_time']).toBe(first?.claims['auth_time']);
+  expect((await browser.open({ max_age: '60' })).outcome).toBe('login');
+  expect((await browser.open({ max_age: '60', prompt: 'none' })).outcome).toBe('login_required');
+  expect(await browser.submit({ max_age: '0' }, { action: 'continue' })).toBeNull();
+  const again = await browser.logIn({ max_age: '0' });
+  expect(Number(again?.claims['auth_time']) - Number(first?.claims['auth_time'])).toBe(60);
+});
+
+test('OpenID Connect Core, 3.1.2.1: login_hint fills in the name, and another user who is logged in is not taken', async () => {
+  await using browser = await withBrowser();
+  expect((await browser.open({ login_hint: '<bob>' })).page).toContain('value="&#60;bob&#62;"');
+  await browser.logIn();
+  expect((await browser.open({ login_hint: ALICE.name })).outcome).toBe('consent');
+  expect((await browser.open({ login_hint: 'alice@example.com' })).outcome).toBe('consent');
+  const other = await browser.open({ login_hint: BOB.name });
+  expect([other.outcome, other.page]).toEqual(['login', expect.stringContaining('value="bob"')]);
+  browser.emulator.change({ autoLogin: true });
+  const hinted = await browser.exchange(await get(browser.url({ login_hint: BOB.name })));
+  expect(hinted.claims.sub).toBe('bob');
+  expect((await browser.open({ prompt: 'none' })).outcome).toBe('code');
+});
