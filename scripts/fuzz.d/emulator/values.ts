@@ -108,6 +108,12 @@ export function memberValues(
     refresh_token: token('refreshTokens'),
     // Mostly unknown, so that the other requests have valid ones.
     token: sometimes(10, sometimes(30, token('refreshTokens'), token('accessTokens')), visibleText(60)),
+    subject_token: token('accessTokens'),
+    subject_token_type: entry('urn:ietf:params:oauth:token-type:access_token'),
+    actor_token: token('accessTokens'),
+    actor_token_type: entry('urn:ietf:params:oauth:token-type:access_token'),
+    requested_token_type: entry('urn:ietf:params:oauth:token-type:access_token'),
+    resource: entry('https://api.example/'),
     token_type_hint: fc.constantFrom('access_token', 'refresh_token', 'x'),
     device_code: entry(known.one('deviceCodes')),
     user_code: entry(known.one('userCodes')),

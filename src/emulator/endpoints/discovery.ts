@@ -6,6 +6,7 @@ import { PROMPTS } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Settings } from '../settings/settings.ts';
 import { DEVICE_GRANT_TYPE } from './oauth2-token.ts';
+import { EXCHANGE_GRANT_TYPE } from './token-exchange.ts';
 
 /** Serves the metadata of the generic OAuth 2.0 server (RFC 8414, 3; OpenID Connect Discovery, 4). */
 export function serveDiscovery(app: FastifyInstance): void {
@@ -52,7 +53,7 @@ function serverMetadata({ origins, settings }: EmulatedPortal): object {
       ...(hasDevice && settings.deviceGrantType !== 'device_code' ? [DEVICE_GRANT_TYPE] : []),
       ...(hasDevice && settings.deviceGrantType !== 'urn' ? ['device_code'] : []),
       'refresh_token',
-      ...(settings.flows === 'all' ? ['client_credentials'] : []),
+      ...(settings.flows === 'all' ? ['client_credentials', EXCHANGE_GRANT_TYPE] : []),
     ],
     token_endpoint_auth_methods_supported: methods,
     token_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,

@@ -26,6 +26,7 @@ export function serveIntrospection(app: FastifyInstance): void {
         username: grant.user,
         client_id: grant.clientId,
         ...(grant.scope !== null && { scope: grant.scope }),
+        ...(grant.oauth2?.actor !== undefined && { act: { sub: grant.oauth2.actor } }),
         iat: Math.floor(issuedAt / 1000),
         ...(expiresAt !== null && {
           exp: Math.floor(expiresAt / 1000),

@@ -10,6 +10,7 @@ import { readRequestedScope, rejectCodeVerifier } from '../oauth/oauth2-authoriz
 import type { EmulatedPortal } from '../portal.ts';
 import type { Settings } from '../settings/settings.ts';
 import { findUnusedCode } from './token.ts';
+import { EXCHANGE_GRANT_TYPE, exchangeToken } from './token-exchange.ts';
 
 /** RFC 8628, 3.4. */
 export const DEVICE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
@@ -31,12 +32,13 @@ export function serveOAuth2Token(app: FastifyInstance): void {
   });
 }
 
-/** The operation of each grant. */
+/** The operation of each grant, which settings may require parameters of. */
 const OPERATIONS = {
   authorization_code: 'code',
   device_code: 'poll',
   refresh_token: 'refresh',
   client_credentials: 'client',
+  token_exchange: null,
 } as const;
 
 function handleTokenRequest(
@@ -51,14 +53,19 @@ function handleTokenRequest(
   if (grant === null) {
     return { status: 400, error: 'unsupported_grant_type', description: 'this grant_type is not supported' };
   }
-  const unmet = unmetOfRequest(request, OPERATIONS[grant], received);
+  const operation = OPERATIONS[grant];
+  const unmet = operation === null ? null : unmetOfRequest(request, operation, received);
   if (unmet !== null) return invalidRequest(unmet);
   const resource = form.get('resource');
   if (resource !== undefined && !isResource(resource))
     return { status: 400, error: 'invalid_target', description: 'resource must be an absolute URI' };
   if (grant === 'authorization_code') return exchangeCode(portal, received);
   if (grant === 'device_code') return pollDeviceCode(portal, received);
-  if (grant === 'client_credentials') return grantToClient(portal, received);
+  if (grant === 'client_credentials' || grant === 'token_exchange') {
+    if (client.secret === null && client.jwks === null)
+      return { status: 400, error: 'unauthorized_client', description: 'a public client may not use this grant_type' };
+    return grant === 'client_credentials' ? grantToClient(portal, received) : grantForToken(portal, received);
+  }
   if (!form.has('refresh_token')) return invalidRequest('refresh_token is missing');
   const tokens = portal.grants.refresh(client.id, refreshToken, portal.settings);
   if ('refused' in tokens) return invalidGrant(tokens.refused);
@@ -70,6 +77,7 @@ function handleTokenRequest(
 function supportedGrant(grantType: string, { flows, deviceGrantType }: Settings): keyof typeof OPERATIONS | null {
   if (grantType === 'refresh_token') return grantType;
   if (grantType === 'client_credentials') return flows === 'all' ? grantType : null;
+  if (grantType === EXCHANGE_GRANT_TYPE) return flows === 'all' ? 'token_exchange' : null;
   if (grantType === 'authorization_code') return flows === 'device' ? null : grantType;
   const isDevice =
     (grantType === DEVICE_GRANT_TYPE && deviceGrantType !== 'device_code') ||
@@ -128,13 +136,17 @@ function pollDeviceCode(portal: EmulatedPortal, { client, form }: ClientRequest)
 
 /** RFC 6749, 4.4: an access token for the client itself, without a refresh token. */
 function grantToClient(portal: EmulatedPortal, { client, form }: ClientRequest): IssuedTokens | OAuthError {
-  if (client.secret === null && client.jwks === null)
-    return { status: 400, error: 'unauthorized_client', description: 'a public client has no access of its own' };
   const requested = readRequestedScope(form.get('scope'), portal.settings);
   if ('refused' in requested) return { status: 400, error: 'invalid_scope', description: requested.refused };
   const grant = portal.grants.create(client.id, client.id, requested.scope, { resource: form.get('resource') });
   const tokens = portal.grants.issueTokens(grant, portal.settings);
   return { tokens, withRefreshToken: false, user: client.id };
+}
+
+/** RFC 8693: an access token for the user of another token, without a refresh token. */
+function grantForToken(portal: EmulatedPortal, received: ClientRequest): IssuedTokens | OAuthError {
+  const exchanged = exchangeToken(portal, received);
+  return 'error' in exchanged ? exchanged : { ...exchanged, withRefreshToken: false };
 }
 
 /** @param offline whether the login asked for offline access */

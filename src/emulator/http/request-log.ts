@@ -123,6 +123,11 @@ const PUBLIC_PARAMETERS = new Set([
   'error',
   'code_challenge_method',
   'client_assertion_type',
+  'subject_token_type',
+  'actor_token_type',
+  'requested_token_type',
+  'prompt',
+  'max_age',
 ]);
 const PUBLIC_MEMBERS = new Set(['scope', 'token_type', 'user', 'error', 'error_description', 'message']);
 

@@ -17,6 +17,8 @@ export interface GrantSubject {
     readonly resource?: string | undefined;
     /** When the user logged in, in milliseconds since 1970; left out if no user did, with `client_credentials`. */
     readonly loggedInAt?: number | undefined;
+    /** Who acts for the user, after a token exchange with an `actor_token` (RFC 8693, 4.1); left out otherwise. */
+    readonly actor?: string | undefined;
   };
 }
 
@@ -62,7 +64,7 @@ export class GrantTokens {
   /** The claims of an access token, even if it is expired or revoked; null if this emulator did not issue it. */
   verifyAccessToken(token: string): TokenClaims | null {
     const { tokens, signingKey } = this.#context;
-    const jti = token.startsWith(JWT_START) ? signingKey.verify(token)?.['jti'] : token;
+    const jti = token.startsWith(JWT_START) ? signingKey.verify('at+jwt', token)?.['jti'] : token;
     return typeof jti === 'string' ? tokens.verify('access_token', jti) : null;
   }
 
@@ -81,6 +83,7 @@ export class GrantTokens {
     const own = { ...settings.clients.get(clientId)?.claims, ...settings.users.get(user)?.claims };
     const token = signingKey.sign('at+jwt', {
       ...{ iss, aud, sub: user, client_id: clientId, ...times, jti, ...(scope !== null && { scope }) },
+      ...(oauth2.actor !== undefined && { act: { sub: oauth2.actor } }),
       ...own,
     });
     return issued.record('access_token', token);

@@ -37,6 +37,9 @@ export function accessTokenHash(accessToken: string): string {
   return hash('sha256', accessToken, 'buffer').subarray(0, 16).toString('base64url');
 }
 
+/** The media type of an ID token or an access token, without `application/` (RFC 7515, 4.1.9). */
+type JwtType = 'JWT' | 'at+jwt';
+
 /**
  * The key that signs the JWTs of `/oauth2/`. Every client knows RS256 (OpenID Connect Core, 15.1), and it signs the same
  * claims alike, so that a token that is issued again is the same token. The key is generated when it is first needed.
@@ -55,20 +58,26 @@ export class SigningKey {
     return this.#pair?.key.export({ type: 'pkcs8', format: 'pem' }).toString() ?? null;
   }
 
-  /** @param typ the media type of the token, without `application/` (RFC 7515, 4.1.9) */
-  sign(typ: 'JWT' | 'at+jwt', claims: JwtClaims): string {
+  sign(typ: JwtType, claims: JwtClaims): string {
     const { key, id } = this.#getOrCreate();
     const text = signingInput({ alg: 'RS256', typ, kid: id }, claims);
     return `${text}.${sign('sha256', Buffer.from(text), key).toString('base64url')}`;
   }
 
-  /** The claims of a JWT that this key has signed, or null. It does not check expiry. */
-  verify(jwt: string): Readonly<Record<string, unknown>> | null {
+  /** The claims of a JWT of this type that this key has signed, or null. It does not check expiry. */
+  verify(typ: JwtType, jwt: string): Readonly<Record<string, unknown>> | null {
     const [header, claims, signature, ...rest] = jwt.split('.');
-    if (this.#pair === null || claims === undefined || signature === undefined || rest.length > 0) return null;
+    if (
+      this.#pair === null ||
+      header === undefined ||
+      claims === undefined ||
+      signature === undefined ||
+      rest.length > 0
+    )
+      return null;
     const { key } = this.#pair;
     const isOurs = verify('sha256', Buffer.from(`${header}.${claims}`), key, Buffer.from(signature, 'base64url'));
-    return isOurs ? JSON.parse(Buffer.from(claims, 'base64url').toString()) : null;
+    return isOurs && decode(header).typ === typ ? decode(claims) : null;
   }
 
   /** The public key as a JWK Set (RFC 7517, 5). */
@@ -96,6 +105,11 @@ function withId(key: KeyObject) {
 /** A JWT that nobody has signed (RFC 7519, 6). */
 export function unsignedJwt(claims: JwtClaims): string {
   return `${signingInput({ alg: 'none' }, claims)}.`;
+}
+
+/** A part of a JWT whose signature was verified. */
+function decode(part: string) {
+  return JSON.parse(Buffer.from(part, 'base64url').toString());
 }
 
 /** RFC 7515, 5.1. */

@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import type { EmulatorOperation } from '../api/operation.ts';
 import { DEVICE_GRANT_TYPE } from '../endpoints/oauth2-token.ts';
+import { EXCHANGE_GRANT_TYPE } from '../endpoints/token-exchange.ts';
 import { TokenResponseBody } from '../oauth/issued-grants.ts';
 import { RegistrationMetadata } from '../settings/client-registry.ts';
 import { invalidBearer, oauthErrorBody, text, url } from './portal-operations.ts';
@@ -82,6 +83,18 @@ const TokenRequestForm = v.variant('grant_type', [
   }),
   v.object({ grant_type: v.literal('refresh_token'), refresh_token: v.string(), ...clientFields }),
   v.object({ grant_type: v.literal('client_credentials'), scope: v.optional(v.string()), ...clientFields }),
+  v.object({
+    grant_type: v.literal(EXCHANGE_GRANT_TYPE),
+    subject_token: text('An access token or ID token of this server'),
+    subject_token_type: text('RFC 8693, 3: that of an access token, an ID token or a JWT'),
+    actor_token: v.optional(text('The same, of who acts for the user')),
+    actor_token_type: v.optional(v.string()),
+    requested_token_type: v.optional(text('That of an access token')),
+    scope: v.optional(text('That of the subject_token, or less')),
+    resource: v.optional(text('The API that the access token is for (RFC 8707)')),
+    audience: v.optional(text('The same, by its name')),
+    ...clientFields,
+  }),
 ]);
 
 /** RFC 6749, 5.1. */
@@ -91,6 +104,7 @@ const OAuth2TokenResponseBody = v.looseObject({
   token_type: v.exactOptional(TokenResponseBody.entries.token_type),
   scope: v.exactOptional(text('Left out if none was requested')),
   refresh_token: v.exactOptional(TokenResponseBody.entries.refresh_token),
+  issued_token_type: v.exactOptional(text('Only after a token exchange (RFC 8693, 2.2.1)')),
 });
 
 /** With the setting token_envelope. */
@@ -270,6 +284,7 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
             username: v.string(),
             client_id: v.string(),
             scope: v.exactOptional(v.string()),
+            act: v.exactOptional(v.strictObject({ sub: text('Who acts for the user (RFC 8693, 4.1)') })),
             iat: v.number(),
             exp: v.exactOptional(v.pipe(v.number(), v.description('Only of an access token'))),
             aud: v.exactOptional(url('The base origin; only of an access token')),

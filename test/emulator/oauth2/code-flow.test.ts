@@ -21,6 +21,7 @@ test.for(['oauth2', 'oidc'] as const)('%s discovery names the issuer and all end
       'urn:ietf:params:oauth:grant-type:device_code',
       'refresh_token',
       'client_credentials',
+      'urn:ietf:params:oauth:grant-type:token-exchange',
     ],
   });
 });

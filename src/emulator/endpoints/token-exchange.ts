@@ -1,0 +1,75 @@
+import { invalidRequest, type OAuthError } from '../http/oauth-error.ts';
+import type { ClientRequest } from '../http/token-request.ts';
+import type { TokenResponseBody } from '../oauth/issued-grants.ts';
+import { readRequestedScope } from '../oauth/oauth2-authorization-request.ts';
+import type { EmulatedPortal } from '../portal.ts';
+
+/** RFC 8693, 2.1. */
+export const EXCHANGE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:token-exchange';
+
+/** RFC 8693, 3. */
+const TOKEN_TYPES = 'urn:ietf:params:oauth:token-type:';
+
+/** What a token stands for that a client wants to exchange. */
+interface Subject {
+  readonly user: string;
+  /** Null of an ID token, which has none. */
+  readonly scope: string | null;
+}
+
+/** RFC 8693, 2.2.1. */
+interface ExchangedTokens extends TokenResponseBody {
+  readonly issued_token_type: string;
+}
+
+/**
+ * Exchanges an access token or ID token of this server for an access token of the client (RFC 8693): for the same user,
+ * with the same scope or less of it, for another API, and with an actor.
+ */
+export function exchangeToken(
+  portal: EmulatedPortal,
+  { client, form }: ClientRequest,
+): OAuthError | { readonly tokens: ExchangedTokens; readonly user: string } {
+  const issued = form.get('requested_token_type') ?? `${TOKEN_TYPES}access_token`;
+  if (issued !== `${TOKEN_TYPES}access_token`)
+    return invalidRequest('requested_token_type must be that of access tokens');
+  const subject = readToken(portal, form, 'subject');
+  if (subject === null)
+    return invalidRequest('subject_token and its type must be those of a valid token of this server');
+  const isDelegation = form.has('actor_token') || form.has('actor_token_type');
+  const actor = isDelegation ? readToken(portal, form, 'actor') : undefined;
+  if (actor === null) return invalidRequest('actor_token and its type must be those of a valid token of this server');
+  const requested = readRequestedScope(form.get('scope') ?? subject.scope ?? undefined, portal.settings);
+  if ('refused' in requested) return { status: 400, error: 'invalid_scope', description: requested.refused };
+  const granted = subject.scope?.split(' ') ?? [];
+  const excess = requested.scope?.split(' ').find((name) => !granted.includes(name));
+  if (subject.scope !== null && excess !== undefined)
+    return { status: 400, error: 'invalid_scope', description: `the subject_token has not the scope ${excess}` };
+  const grant = portal.grants.create(client.id, subject.user, requested.scope, {
+    resource: form.get('resource') ?? form.get('audience'),
+    actor: actor?.user,
+  });
+  const tokens = portal.grants.issueTokens(grant, portal.settings);
+  return { tokens: { ...tokens, issued_token_type: issued }, user: subject.user };
+}
+
+/** What `subject_token` or `actor_token` stands for, or null if it is not valid. */
+function readToken(
+  portal: EmulatedPortal,
+  form: ReadonlyMap<string, string>,
+  role: 'subject' | 'actor',
+): Subject | null {
+  const { grants, settings, signingKey } = portal;
+  const token = form.get(`${role}_token`) ?? '';
+  switch (form.get(`${role}_token_type`)) {
+    case `${TOKEN_TYPES}access_token`:
+    case `${TOKEN_TYPES}jwt`:
+      return grants.authenticate(token, settings);
+    case `${TOKEN_TYPES}id_token`: {
+      const { sub, exp } = signingKey.verify('JWT', token) ?? {};
+      return typeof sub === 'string' && 1000 * Number(exp) > portal.now() ? { user: sub, scope: null } : null;
+    }
+    default:
+      return null;
+  }
+}
