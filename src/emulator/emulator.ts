@@ -10,6 +10,7 @@ import { serveDiscovery } from './endpoints/discovery.ts';
 import { serveCodeDelivery, serveCodePolling, serveConfig } from './endpoints/helper.ts';
 import { serveIntrospection } from './endpoints/introspection.ts';
 import { serveOAuth2Token } from './endpoints/oauth2-token.ts';
+import { servePushedAuthorization } from './endpoints/pushed-authorization.ts';
 import { serveRegistration } from './endpoints/registration.ts';
 import {
   serveOAuth2Revocation,
@@ -170,6 +171,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   serveAuthorize(frontend);
   serveToken(frontend);
   serveDiscovery(frontend);
+  servePushedAuthorization(frontend);
   serveOAuth2Token(frontend);
   serveDeviceAuthorization(frontend);
   serveDevicePage(frontend);

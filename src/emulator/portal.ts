@@ -11,6 +11,7 @@ import { HelperFlows, HelperStates } from './oauth/helper-flows.ts';
 import { IssuedGrants } from './oauth/issued-grants.ts';
 import { IssuedSecrets } from './oauth/issued-secrets.ts';
 import { SigningKey } from './oauth/jwt.ts';
+import { PushedRequests } from './oauth/pushed-requests.ts';
 import type { Client } from './settings/client-registry.ts';
 import { type EffectiveSettings, RuntimeSettings } from './settings/effective-settings.ts';
 import type { StateFile } from './state-file.ts';
@@ -81,6 +82,7 @@ export interface EmulatedPortal {
   readonly states: HelperStates;
   readonly helperFlows: HelperFlows;
   readonly codes: AuthorizationCodes;
+  readonly pushedRequests: PushedRequests;
   readonly deviceLogins: DeviceLogins;
   readonly clientAssertions: ClientAssertions;
   readonly signingKey: SigningKey;
@@ -132,6 +134,7 @@ export function createPortal(
     states,
     helperFlows,
     codes,
+    pushedRequests: new PushedRequests(now),
     deviceLogins,
     clientAssertions: new ClientAssertions(now),
     signingKey,
@@ -170,6 +173,7 @@ export function resetPortal(portal: EmulatedPortal): void {
   portal.states.rotateKey();
   portal.helperFlows.clear();
   portal.codes.clear();
+  portal.pushedRequests.clear();
   portal.deviceLogins.clear();
   portal.clientAssertions.clear();
   portal.signingKey.rotate();

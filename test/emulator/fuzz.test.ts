@@ -35,7 +35,7 @@ test('the fuzzer reports a 5xx at once, shrinks it, and reproduces it from its s
       if (spoil && endpoint === 'whoami') throw new Error('planted');
     },
   };
-  await using emulator = await startEmulator({ clients, users, intercept });
+  await using emulator = await startEmulator({ clients, users, intercept, redirectRule: 'any' });
   const { baseUrl, frontendUrl } = emulator;
   const subject = emulatorSubject({ baseUrl, frontendUrl, clients: CLIENTS, users: USERS });
   const output: string[] = [];

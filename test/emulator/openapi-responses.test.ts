@@ -137,6 +137,9 @@ test("each response in the emulator's OpenAPI document was returned by its opera
   await oauth2('token', { grant_type: 'refresh_token' }, { authorization: 'Basic eDp5' });
   const ofClient = await oauth2('token', { ...client, grant_type: 'client_credentials', scope: 'openid' });
   const { access_token } = (await ofClient.json()) as { access_token: string };
+  await oauth2('par', { ...client, response_type: 'code', redirect_uri: tool });
+  await oauth2('par', client);
+  await oauth2('par', {}, { authorization: 'Basic eDp5' });
   await oauth2('introspect', { ...client, token: access_token });
   await oauth2('introspect', { ...client, token: 'unknown' });
   await oauth2('introspect', client);

@@ -66,6 +66,7 @@ export async function setUpEmulator(target: EmulatorTarget): Promise<EmulatorFix
         faults: ['1', '2'],
         deviceCodes: [device.device_code],
         userCodes: [device.user_code],
+        requestUris: [await pushRequest(target, own)],
       }),
     },
     secrets: [victim.secret, person.secret, held.access_token, held.refresh_token, arrived.code, arrived.state],
@@ -86,6 +87,13 @@ async function beginDevice({ frontendUrl }: EmulatorTarget, { id, secret }: Cred
   const body = new URLSearchParams({ client_id: id, client_secret: secret });
   const response = await fetch(`${frontendUrl}/oauth2/device_authorization`, { method: 'POST', body });
   return (await good(response)) as { device_code: string; user_code: string };
+}
+
+async function pushRequest({ frontendUrl }: EmulatorTarget, { id, secret }: Credentials): Promise<string> {
+  const redirect_uri = 'https://tool.example/back';
+  const body = new URLSearchParams({ client_id: id, client_secret: secret, response_type: 'code', redirect_uri });
+  const answer = await good(await fetch(`${frontendUrl}/oauth2/par`, { method: 'POST', body }));
+  return (answer as { request_uri: string }).request_uri;
 }
 
 async function register({ frontendUrl }: EmulatorTarget): Promise<EmulatorFacts['registered']> {
@@ -140,7 +148,11 @@ async function flow(
   user: string,
 ): Promise<Tokens & { state: string; code: string }> {
   const { state, code } = await login(target, client, user);
-  return { state, code, ...(await tokens(target, client, { grant_type: 'authorization_code', code })) };
+  return {
+    state,
+    code,
+    ...(await tokens(target, client, { grant_type: 'authorization_code', code, scope: 'openid' })),
+  };
 }
 
 function refresh(target: EmulatorTarget, client: Credentials, refresh_token: string): Promise<Tokens> {

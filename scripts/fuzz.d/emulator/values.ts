@@ -13,7 +13,8 @@ type Learned =
   | 'grants'
   | 'faults'
   | 'deviceCodes'
-  | 'userCodes';
+  | 'userCodes'
+  | 'requestUris';
 
 /** What requests are made from. Of the victim it has only the id and the middle part of one of its states. */
 export interface EmulatorFacts {
@@ -43,6 +44,7 @@ export const EXTRACTION_RULES: readonly ExtractionRule<Learned>[] = [
   ['/oauth2/token', 'refreshTokens', /"refresh_token":"([^"]+)"/],
   ['/oauth2/device_authorization', 'deviceCodes', /"device_code":"([^"]+)"/],
   ['/oauth2/device_authorization', 'userCodes', /"user_code":"([^"]+)"/],
+  ['/oauth2/par', 'requestUris', /"request_uri":"([^"]+)"/],
   ['/external/oauth2helper/config', 'states', /code_url":"[^"]*state=([^"&]+)"/],
   ['/external/oauth2helper/code/get', 'codes', /"code":"([^"]+)"/],
 ];
@@ -123,6 +125,7 @@ export function memberValues(
     prompt: entry(fc.constantFrom('login', 'consent', 'select_account login')),
     max_age: entry('0'),
     login_hint: entry(user),
+    request_uri: good ? null : entry(known.one('requestUris')),
     error: entry('access_denied'),
     username: fc.constant(user),
     password: fc.constant(password),

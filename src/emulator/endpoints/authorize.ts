@@ -70,6 +70,7 @@ const ERROR_PAGES: Readonly<Record<AuthorizationPageError, readonly [string, str
   malformed: ['This link is not complete', 'A part of the address is missing or repeated.'],
   'unknown-client': ['Unknown client', 'The portal does not know the client that this link belongs to.'],
   'unknown-redirect': ['Unknown redirect address', 'The client requested an address that is not registered for it.'],
+  'expired-request': ['This link has expired', 'Start again from your application to get a new one.'],
   'invalid-state': ['This link is not valid', 'Open the link exactly as your device or application shows it.'],
   'expired-state': ['This link has expired', 'Start again from your device or application to get a new one.'],
   'used-state': ['This link was used before', 'Start again from your device or application to get a new one.'],

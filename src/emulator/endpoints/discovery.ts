@@ -37,7 +37,11 @@ function serverMetadata({ origins, settings }: EmulatedPortal): object {
   const methods = AUTHENTICATION_METHODS[settings.clientAuthentication];
   return {
     issuer,
-    ...(hasCode && { authorization_endpoint: `${issuer}/oauth2/authorize` }),
+    ...(hasCode && {
+      authorization_endpoint: `${issuer}/oauth2/authorize`,
+      pushed_authorization_request_endpoint: `${issuer}/oauth2/par`,
+      require_pushed_authorization_requests: settings.requirePushedAuthorizationRequests,
+    }),
     token_endpoint: `${issuer}/oauth2/token`,
     ...(hasDevice && { device_authorization_endpoint: `${issuer}/oauth2/device_authorization` }),
     jwks_uri: `${issuer}/oauth2/jwks`,

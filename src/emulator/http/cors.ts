@@ -5,7 +5,7 @@ import { requestContext } from './request-context.ts';
 
 /** The endpoints that scripts of a web page call. Its user opens the others. */
 const SCRIPTED_ENDPOINTS: readonly (Endpoint | null)[] = [
-  ...(['token', 'revoke', 'introspect', 'register', 'userinfo', 'whoami'] as const),
+  ...(['par', 'token', 'revoke', 'introspect', 'register', 'userinfo', 'whoami'] as const),
   ...(['discovery', 'device_authorization'] as const),
 ];
 

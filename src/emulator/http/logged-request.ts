@@ -10,6 +10,7 @@ export const ENDPOINTS = [
   'code/get',
   'code/set',
   'authorize',
+  'par',
   'token',
   'revoke',
   'introspect',

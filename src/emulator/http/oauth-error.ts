@@ -9,6 +9,7 @@ export type OAuthErrorName =
   | 'invalid_target'
   | 'unauthorized_client'
   | 'unsupported_grant_type'
+  | 'unsupported_response_type'
   | 'authorization_pending'
   | 'slow_down'
   | 'access_denied'

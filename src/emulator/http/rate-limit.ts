@@ -7,6 +7,7 @@ import { bearerToken, type RequestContext, requestContext } from './request-cont
 const LIMITED_ENDPOINTS: readonly (Endpoint | null)[] = [
   'config',
   'code/get',
+  'par',
   'token',
   'revoke',
   'introspect',

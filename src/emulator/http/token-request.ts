@@ -42,7 +42,7 @@ export function attachTokenRequestCredentials(app: FastifyInstance): void {
   });
 }
 
-const CLIENT_ENDPOINTS: readonly (Endpoint | null)[] = ['token', 'revoke', 'introspect', 'device_authorization'];
+const CLIENT_ENDPOINTS: readonly (Endpoint | null)[] = ['par', 'token', 'revoke', 'introspect', 'device_authorization'];
 
 /** Counts a refresh that begins before another one of its grant was answered. */
 function countOverlap(

@@ -31,6 +31,8 @@ export type AuthorizationRequest = { readonly client: Client } & (
       readonly scope: string | null;
       readonly binding: OAuth2Binding;
       readonly demands: LoginDemands;
+      /** The `request_uri` of a request that the client has pushed (RFC 9126), or null. */
+      readonly requestUri: string | null;
     }
 );
 
@@ -50,6 +52,7 @@ export const ANY_LOGIN: LoginDemands = { prompt: null, maxAge: null, user: null 
 /** Errors of an authorize URL that are shown on a page. They must never redirect (RFC 6749, 4.1.2.1). */
 export type AuthorizationPageError =
   | 'malformed'
+  | 'expired-request'
   | 'unknown-client'
   | 'unknown-redirect'
   | 'invalid-state'
@@ -147,6 +150,7 @@ function authorizationResponseUrl(portal: EmulatedPortal, request: Authorization
   if (request.flow === 'helper') {
     return withQueryParameters(codeDeliveryUrl(portal, request.client), result, encodeParameter('state', request.jwt));
   }
+  if (request.flow === 'oauth2' && request.requestUri !== null) portal.pushedRequests.delete(request.requestUri);
   const iss = request.flow === 'oauth2' && portal.settings.issInResponse;
   return withQueryParameters(
     request.redirectUri,

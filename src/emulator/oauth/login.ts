@@ -112,7 +112,7 @@ export async function login(
   const request =
     authorizeUrl === undefined ? await readState(portal, state ?? '') : await readAuthorizeUrl(portal, authorizeUrl);
   // A browser would be redirected at once.
-  if ('location' in request) return request;
+  if ('location' in request) return { location: request.location };
   if (!(user === undefined ? deny : portal.settings.users.has(user))) {
     const names = [...portal.settings.users.keys()].join(', ');
     throw new LoginError(`user: must be one of ${names} (found ${user === undefined ? 'none' : 'an unknown name'})`);

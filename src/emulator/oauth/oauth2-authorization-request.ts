@@ -15,8 +15,19 @@ import {
 } from './authorization-request.ts';
 import { isResource } from './grant-tokens.ts';
 
+/** An error that goes to the redirect_uri of a request (RFC 6749, 4.1.2.1; RFC 8707, 2). */
+interface AuthorizationError extends ErrorRedirect {
+  readonly error:
+    | 'invalid_request'
+    | 'invalid_scope'
+    | 'invalid_target'
+    | 'unauthorized_client'
+    | 'unsupported_response_type';
+  readonly description: string;
+}
+
 /**
- * Checks the query of a request to `/oauth2/authorize` (RFC 6749, 4.1.1; RFC 7636, 4.3).
+ * Reads a request to `/oauth2/authorize`, or the one that its client has pushed (RFC 9126, 4).
  * @param query as it was sent
  * @param parameters of the query; null if one is repeated
  */
@@ -24,8 +35,25 @@ export function readOAuth2AuthorizationRequest(
   portal: EmulatedPortal,
   query: string,
   parameters: ReadonlyMap<string, string> | null,
-): AuthorizationRequest | ErrorRedirect | AuthorizationPageError {
+): AuthorizationRequest | AuthorizationError | AuthorizationPageError {
   if (parameters === null) return 'malformed';
+  const uri = parameters.get('request_uri');
+  if (uri === undefined) return checkAuthorizationParameters(portal, parameters, query);
+  const pushed = portal.pushedRequests.open(uri, parameters.get('client_id') ?? '', portal.settings.stateLifetime);
+  if (pushed === null) return 'expired-request';
+  const request = checkAuthorizationParameters(portal, pushed);
+  return typeof request === 'string' || 'location' in request ? request : { ...request, requestUri: uri };
+}
+
+/**
+ * Checks the parameters of an authorization request (RFC 6749, 4.1.1; RFC 7636, 4.3).
+ * @param query as it was sent; left out if the request was pushed
+ */
+export function checkAuthorizationParameters(
+  portal: EmulatedPortal,
+  parameters: ReadonlyMap<string, string>,
+  query?: string,
+): Extract<AuthorizationRequest, { readonly flow: 'oauth2' }> | AuthorizationError | AuthorizationPageError {
   const { settings } = portal;
   const client = settings.clients.get(parameters.get('client_id') ?? '');
   if (client === undefined) return 'unknown-client';
@@ -34,8 +62,10 @@ export function readOAuth2AuthorizationRequest(
   const redirectUri = sent ?? client.redirectUris[0];
   if (redirectUri === undefined) return 'malformed';
   if (!isRedirectUriAccepted(client, redirectUri, settings)) return 'unknown-redirect';
-  const rawState = rawParameter(query, 'state');
-  const fail = (error: string, description: string) => ({
+  const rawState = rawParameter(query ?? new URLSearchParams([...parameters]).toString(), 'state');
+  const fail = (error: AuthorizationError['error'], description: string) => ({
+    error,
+    description,
     location: withQueryParameters(
       redirectUri,
       `error=${error}`,
@@ -48,6 +78,8 @@ export function readOAuth2AuthorizationRequest(
   if (responseType === undefined) return fail('invalid_request', 'response_type is missing');
   if (responseType !== 'code') return fail('unsupported_response_type', 'response_type must be code');
   if (settings.flows === 'device') return fail('unauthorized_client', 'use the device flow');
+  if (query !== undefined && settings.requirePushedAuthorizationRequests)
+    return fail('invalid_request', 'the request must be pushed to the pushed_authorization_request_endpoint');
   const unmet = unmetRequirement(requirementsOf(settings.requiredParameters, 'authorize', client.id), (name) =>
     parameters.get(name),
   );
@@ -69,7 +101,7 @@ export function readOAuth2AuthorizationRequest(
     nonce: parameters.get('nonce'),
     resource,
   };
-  return { client, flow: 'oauth2', redirectUri, rawState, scope, binding, demands };
+  return { client, flow: 'oauth2', redirectUri, rawState, scope, binding, demands, requestUri: null };
 }
 
 /** The values of `prompt` (OpenID Connect Core, 3.1.2.1). */

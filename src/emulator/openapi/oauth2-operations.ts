@@ -12,6 +12,8 @@ const texts = (description: string) => v.pipe(v.array(v.string()), v.description
 const ServerMetadata = v.strictObject({
   issuer: url('The frontend origin'),
   authorization_endpoint: v.exactOptional(url('Only if the setting flows includes the authorization code')),
+  pushed_authorization_request_endpoint: v.exactOptional(url('The same')),
+  require_pushed_authorization_requests: v.exactOptional(v.boolean()),
   token_endpoint: v.pipe(v.string(), v.url()),
   device_authorization_endpoint: v.exactOptional(url('Only if the setting flows includes the device code')),
   jwks_uri: url('The public key of JWTs'),
@@ -53,7 +55,7 @@ const challengeFields = {
   code_challenge_method: v.optional(v.literal('S256')),
 };
 
-const authorizeQuery = v.strictObject({
+const authorizationFields = {
   response_type: v.literal('code'),
   client_id: v.string(),
   redirect_uri: v.optional(text('Exactly as registered. Default: the first one that is registered')),
@@ -65,6 +67,11 @@ const authorizeQuery = v.strictObject({
   login_hint: v.optional(text('The name of the user')),
   resource: v.optional(text('The API that the access token is for (RFC 8707)')),
   ...challengeFields,
+};
+
+const authorizeQuery = v.strictObject({
+  ...authorizationFields,
+  request_uri: v.optional(text('Of a request that was pushed; then only client_id is needed beside it')),
 });
 
 const TokenRequestForm = v.variant('grant_type', [
@@ -182,6 +189,29 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
         headers: { location: 'With code or error, state and iss' },
       },
       400: { description: 'A page: the client or the redirect_uri is invalid', body: 'text/html' },
+    },
+  },
+  {
+    method: 'post',
+    path: '/oauth2/par',
+    origin: 'frontend',
+    id: 'pushAuthorizationRequest',
+    summary: 'Push an authorization request (RFC 9126)',
+    security: 'client',
+    form: v.object({ ...authorizationFields, ...clientFields }),
+    responses: {
+      201: {
+        description: 'The request is valid, and its request_uri can be opened once',
+        body: v.strictObject({ request_uri: v.string(), expires_in: v.pipe(v.number(), v.description('Seconds')) }),
+      },
+      400: {
+        description: 'RFC 9126, 2.3',
+        body: oauthErrorBody(
+          ...(['invalid_request', 'invalid_scope', 'invalid_target', 'unauthorized_client'] as const),
+          'unsupported_response_type',
+        ),
+      },
+      401: unauthenticated,
     },
   },
   {

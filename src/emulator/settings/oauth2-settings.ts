@@ -33,6 +33,11 @@ export const OAUTH2_SETTINGS = {
     description:
       'PKCE at /oauth2/, in the device flow too: optional (verified if a challenge was sent), required or ignored',
   }),
+  /** Whether clients must push their authorization requests (RFC 9126). Default: false, they may. */
+  requirePushedAuthorizationRequests: booleanSetting(false, {
+    label: 'Authorization requests must be pushed',
+    description: '/oauth2/authorize accepts only requests that the client has pushed to /oauth2/par',
+  }),
   /** Whether responses of `/oauth2/authorize` contain `iss` (RFC 9207). Default: true. */
   issInResponse: booleanSetting(true, {
     label: 'Authorization responses contain iss',

@@ -1,0 +1,30 @@
+import type { FastifyInstance } from 'fastify';
+import { invalidRequest, sendOAuthError } from '../http/oauth-error.ts';
+import { requestContext } from '../http/request-context.ts';
+import { addOAuth2Route } from '../http/routes.ts';
+import { readClientRequest } from '../http/token-request.ts';
+import { checkAuthorizationParameters } from '../oauth/oauth2-authorization-request.ts';
+import { PUSHED_REQUEST_LIFETIME_SECONDS } from '../oauth/pushed-requests.ts';
+
+/** Serves the endpoint at which clients push their authorization requests (RFC 9126). */
+export function servePushedAuthorization(app: FastifyInstance): void {
+  addOAuth2Route(app, '/oauth2/par', 'par', {
+    POST(request, reply) {
+      const received = readClientRequest(request);
+      if ('problem' in received) return sendOAuthError(reply, received.problem);
+      const { portal } = requestContext(request);
+      const { client, form } = received;
+      if (form.has('request_uri')) return sendOAuthError(reply, invalidRequest('request_uri is not for this endpoint'));
+      const parameters = new Map([...form, ['client_id', client.id]]);
+      const checked = checkAuthorizationParameters(portal, parameters);
+      if (typeof checked === 'string')
+        return sendOAuthError(reply, invalidRequest('redirect_uri is missing or not registered'));
+      if ('location' in checked) {
+        const { error, description } = checked;
+        return sendOAuthError(reply, { status: 400, error, description });
+      }
+      const uri = portal.pushedRequests.add(client.id, parameters);
+      return reply.code(201).send({ request_uri: uri, expires_in: PUSHED_REQUEST_LIFETIME_SECONDS });
+    },
+  });
+}
