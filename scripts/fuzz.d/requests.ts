@@ -102,6 +102,8 @@ const HEADS = [
   'Authorization: Basic Og==',
   'Authorization: Bearer ....',
   'Authorization: Digest x',
+  'Authorization: DPoP ....',
+  'DPoP: e30.e30.x',
   'Content-Type: nonsense',
   'Content-Type: application/json; charset=x',
   'Content-Type: multipart/form-data; boundary=',

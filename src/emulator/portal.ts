@@ -6,6 +6,7 @@ import { BrowserLogins } from './oauth/browser-logins.ts';
 import { ClientAssertions } from './oauth/client-assertions.ts';
 import { ClientAudit } from './oauth/client-audit.ts';
 import { DeviceLogins } from './oauth/device-logins.ts';
+import { DpopProofs } from './oauth/dpop-proofs.ts';
 import { GrantTokens } from './oauth/grant-tokens.ts';
 import { HelperFlows, HelperStates } from './oauth/helper-flows.ts';
 import { IssuedGrants } from './oauth/issued-grants.ts';
@@ -85,6 +86,7 @@ export interface EmulatedPortal {
   readonly pushedRequests: PushedRequests;
   readonly deviceLogins: DeviceLogins;
   readonly clientAssertions: ClientAssertions;
+  readonly dpopProofs: DpopProofs;
   readonly signingKey: SigningKey;
   readonly grants: IssuedGrants;
   readonly browserLogins: BrowserLogins;
@@ -137,6 +139,7 @@ export function createPortal(
     pushedRequests: new PushedRequests(now),
     deviceLogins,
     clientAssertions: new ClientAssertions(now),
+    dpopProofs: new DpopProofs(now, () => settings.clock.now().wall),
     signingKey,
     grants,
     browserLogins: new BrowserLogins(),
@@ -176,6 +179,7 @@ export function resetPortal(portal: EmulatedPortal): void {
   portal.pushedRequests.clear();
   portal.deviceLogins.clear();
   portal.clientAssertions.clear();
+  portal.dpopProofs.clear();
   portal.signingKey.rotate();
   portal.grants.clear();
   portal.audit.clear();

@@ -66,6 +66,7 @@ function serverMetadata({ origins, settings }: EmulatedPortal): object {
     introspection_endpoint_auth_methods_supported: methods,
     introspection_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
     ...(settings.pkce !== 'ignored' && { code_challenge_methods_supported: ['S256'] }),
+    ...(settings.dpop !== 'ignored' && { dpop_signing_alg_values_supported: ASSERTION_ALGORITHMS }),
     authorization_response_iss_parameter_supported: settings.issInResponse,
     prompt_values_supported: PROMPTS,
     subject_types_supported: ['public'],

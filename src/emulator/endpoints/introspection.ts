@@ -18,7 +18,7 @@ export function serveIntrospection(app: FastifyInstance): void {
       const { grants, settings, origins } = requestContext(request).portal;
       const found = grants.inspect(token, settings);
       if (found === null) return reply.send({ active: false });
-      const { grant, issuedAt, expiresAt } = found;
+      const { grant, issuedAt, expiresAt, jkt } = found;
       return reply.send({
         active: true,
         iss: origins().frontend,
@@ -27,11 +27,12 @@ export function serveIntrospection(app: FastifyInstance): void {
         client_id: grant.clientId,
         ...(grant.scope !== null && { scope: grant.scope }),
         ...(grant.oauth2?.actor !== undefined && { act: { sub: grant.oauth2.actor } }),
+        ...(jkt !== undefined && { cnf: { jkt } }),
         iat: Math.floor(issuedAt / 1000),
         ...(expiresAt !== null && {
           exp: Math.floor(expiresAt / 1000),
           aud: grant.oauth2?.resource ?? origins().base,
-          token_type: 'Bearer',
+          token_type: jkt === undefined ? 'Bearer' : 'DPoP',
         }),
       });
     },

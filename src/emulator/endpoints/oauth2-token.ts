@@ -46,7 +46,7 @@ function handleTokenRequest(
   portal: EmulatedPortal,
   received: ClientRequest,
 ): IssuedTokens | OAuthError {
-  const { client, form, refreshToken } = received;
+  const { client, form, refreshToken, jkt } = received;
   const grantType = form.get('grant_type');
   if (grantType === undefined) return invalidRequest('grant_type is missing');
   const grant = supportedGrant(grantType, portal.settings);
@@ -67,7 +67,9 @@ function handleTokenRequest(
     return grant === 'client_credentials' ? grantToClient(portal, received) : grantForToken(portal, received);
   }
   if (!form.has('refresh_token')) return invalidRequest('refresh_token is missing');
-  const tokens = portal.grants.refresh(client.id, refreshToken, portal.settings);
+  const isBound = client.secret === null && client.jwks === null && refreshToken?.jkt !== undefined;
+  if (isBound && refreshToken.jkt !== jkt) return invalidGrant('the refresh token is bound to another key');
+  const tokens = portal.grants.refresh(client.id, refreshToken, portal.settings, jkt);
   if ('refused' in tokens) return invalidGrant(tokens.refused);
   const user = portal.grants.findByRefreshToken(client.id, refreshToken)?.user ?? '';
   return { tokens, withRefreshToken: portal.settings.refreshTokenInRefresh, user };
@@ -86,7 +88,7 @@ function supportedGrant(grantType: string, { flows, deviceGrantType }: Settings)
 }
 
 /** A code is valid once, with the redirect_uri of its authorization request and the verifier of its challenge. */
-function exchangeCode(portal: EmulatedPortal, { client, form }: ClientRequest): IssuedTokens | OAuthError {
+function exchangeCode(portal: EmulatedPortal, { client, form, jkt }: ClientRequest): IssuedTokens | OAuthError {
   const code = findUnusedCode(portal, client, form.get('code'));
   if ('error' in code) return code;
   const { oauth2: binding } = code;
@@ -99,17 +101,18 @@ function exchangeCode(portal: EmulatedPortal, { client, form }: ClientRequest): 
   }
   const problem = rejectCodeVerifier(binding.challenge, form.get('code_verifier'), portal.settings);
   if (problem !== null) return invalidGrant(problem);
+  if (binding.jkt !== undefined && binding.jkt !== jkt) return invalidGrant('the code is bound to another key');
   const grant = portal.grants.create(client.id, code.user, code.scope, {
     nonce: binding.nonce,
     resource: form.get('resource') ?? binding.resource,
     loggedInAt: binding.loggedInAt ?? code.issuedAt,
   });
   portal.codes.markExchanged(code, grant.id);
-  return issueFirstTokens(portal, grant, binding.offline);
+  return issueFirstTokens(portal, grant, binding.offline, jkt);
 }
 
 /** RFC 8628, 3.5. A device code is valid once. */
-function pollDeviceCode(portal: EmulatedPortal, { client, form }: ClientRequest): IssuedTokens | OAuthError {
+function pollDeviceCode(portal: EmulatedPortal, { client, form, jkt }: ClientRequest): IssuedTokens | OAuthError {
   const deviceCode = form.get('device_code');
   if (deviceCode === undefined) return invalidRequest('device_code is missing');
   const { deviceLogins } = portal;
@@ -131,15 +134,15 @@ function pollDeviceCode(portal: EmulatedPortal, { client, form }: ClientRequest)
     loggedInAt: portal.now(),
   });
   deviceLogins.markExchanged(login, grant.id);
-  return issueFirstTokens(portal, grant, login.offline);
+  return issueFirstTokens(portal, grant, login.offline, jkt);
 }
 
 /** RFC 6749, 4.4: an access token for the client itself, without a refresh token. */
-function grantToClient(portal: EmulatedPortal, { client, form }: ClientRequest): IssuedTokens | OAuthError {
+function grantToClient(portal: EmulatedPortal, { client, form, jkt }: ClientRequest): IssuedTokens | OAuthError {
   const requested = readRequestedScope(form.get('scope'), portal.settings);
   if ('refused' in requested) return { status: 400, error: 'invalid_scope', description: requested.refused };
   const grant = portal.grants.create(client.id, client.id, requested.scope, { resource: form.get('resource') });
-  const tokens = portal.grants.issueTokens(grant, portal.settings);
+  const tokens = portal.grants.issueTokens(grant, portal.settings, jkt);
   return { tokens, withRefreshToken: false, user: client.id };
 }
 
@@ -150,8 +153,13 @@ function grantForToken(portal: EmulatedPortal, received: ClientRequest): IssuedT
 }
 
 /** @param offline whether the login asked for offline access */
-function issueFirstTokens({ grants, settings }: EmulatedPortal, grant: IssuedGrant, offline: boolean): IssuedTokens {
-  const tokens = grants.issueTokens(grant, settings);
+function issueFirstTokens(
+  { grants, settings }: EmulatedPortal,
+  grant: IssuedGrant,
+  offline: boolean,
+  jkt: string | null,
+): IssuedTokens {
+  const tokens = grants.issueTokens(grant, settings, jkt);
   return { tokens, withRefreshToken: offline || settings.refreshTokenIssue === 'always', user: grant.user };
 }
 

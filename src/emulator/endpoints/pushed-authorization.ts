@@ -13,9 +13,13 @@ export function servePushedAuthorization(app: FastifyInstance): void {
       const received = readClientRequest(request);
       if ('problem' in received) return sendOAuthError(reply, received.problem);
       const { portal } = requestContext(request);
-      const { client, form } = received;
+      const { client, form, jkt } = received;
       if (form.has('request_uri')) return sendOAuthError(reply, invalidRequest('request_uri is not for this endpoint'));
       const parameters = new Map([...form, ['client_id', client.id]]);
+      if (jkt !== null && (form.get('dpop_jkt') ?? jkt) !== jkt)
+        return sendOAuthError(reply, invalidRequest('dpop_jkt is not the thumbprint of the proven key'));
+      // RFC 9449, 10.1.
+      if (jkt !== null) parameters.set('dpop_jkt', jkt);
       const checked = checkAuthorizationParameters(portal, parameters);
       if (typeof checked === 'string')
         return sendOAuthError(reply, invalidRequest('redirect_uri is missing or not registered'));

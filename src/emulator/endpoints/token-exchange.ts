@@ -28,7 +28,7 @@ interface ExchangedTokens extends TokenResponseBody {
  */
 export function exchangeToken(
   portal: EmulatedPortal,
-  { client, form }: ClientRequest,
+  { client, form, jkt }: ClientRequest,
 ): OAuthError | { readonly tokens: ExchangedTokens; readonly user: string } {
   const issued = form.get('requested_token_type') ?? `${TOKEN_TYPES}access_token`;
   if (issued !== `${TOKEN_TYPES}access_token`)
@@ -49,7 +49,7 @@ export function exchangeToken(
     resource: form.get('resource') ?? form.get('audience'),
     actor: actor?.user,
   });
-  const tokens = portal.grants.issueTokens(grant, portal.settings);
+  const tokens = portal.grants.issueTokens(grant, portal.settings, jkt);
   return { tokens: { ...tokens, issued_token_type: issued }, user: subject.user };
 }
 
@@ -64,7 +64,7 @@ function readToken(
   switch (form.get(`${role}_token_type`)) {
     case `${TOKEN_TYPES}access_token`:
     case `${TOKEN_TYPES}jwt`:
-      return grants.authenticate(token, settings);
+      return grants.inspectAccessToken(token, settings)?.grant ?? null;
     case `${TOKEN_TYPES}id_token`: {
       const { sub, exp } = signingKey.verify('JWT', token) ?? {};
       return typeof sub === 'string' && 1000 * Number(exp) > portal.now() ? { user: sub, scope: null } : null;

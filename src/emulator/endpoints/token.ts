@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { authenticateBearer } from '../http/bearer-authentication.ts';
+import { isProofRequired } from '../http/dpop.ts';
 import { invalidGrant, invalidRequest, type OAuthError, sendOAuthError } from '../http/oauth-error.ts';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route, addRoute } from '../http/routes.ts';
@@ -92,10 +93,13 @@ export function serveResourceMetadata(app: FastifyInstance): void {
   for (const path of ['', '/api/whoami']) {
     addOAuth2Route(app, `${RESOURCE_METADATA}${path}`, 'discovery', {
       async GET(request, reply) {
-        const { origins } = requestContext(request).portal;
+        const { origins, settings } = requestContext(request).portal;
         const resource = `${origins().base}${path}`;
         const servers = [origins().frontend];
-        return reply.send({ resource, authorization_servers: servers, bearer_methods_supported: ['header'] });
+        return reply.send({
+          ...{ resource, authorization_servers: servers, bearer_methods_supported: ['header'] },
+          dpop_bound_access_tokens_required: isProofRequired(settings),
+        });
       },
     });
   }
@@ -106,7 +110,8 @@ export function serveWhoami(app: FastifyInstance): void {
   addRoute(app, '/api/whoami', 'whoami', {
     async GET(request, reply) {
       const { base } = requestContext(request).portal.origins();
-      const { grant, token } = authenticateBearer(request, reply, `${base}${RESOURCE_METADATA}/api/whoami`) ?? {};
+      const { grant, token } =
+        (await authenticateBearer(request, reply, `${base}${RESOURCE_METADATA}/api/whoami`)) ?? {};
       if (grant === undefined || token === undefined) return reply;
       const { portal, query } = requestContext(request);
       const form = query ?? new Map<string, string>();

@@ -10,7 +10,7 @@ export function serveUserinfo(app: FastifyInstance): void {
 }
 
 async function sendClaims(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const { grant } = authenticateBearer(request, reply) ?? {};
+  const { grant } = (await authenticateBearer(request, reply)) ?? {};
   if (grant === undefined) return reply;
   if (grant.scope?.split(' ').includes('openid') !== true) {
     const challenge = 'Bearer realm="portal", error="insufficient_scope", scope="openid"';

@@ -1,26 +1,43 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { ASSERTION_ALGORITHMS } from '../oauth/client-assertions.ts';
 import type { IssuedGrant } from '../oauth/issued-grants.ts';
-import { bearerToken, requestContext } from './request-context.ts';
+import { isProofRequired, verifyProof } from './dpop.ts';
+import { accessToken, requestContext } from './request-context.ts';
 
 /**
- * The grant of the bearer token in the Authorization header, if it is valid. Otherwise null, and the response is sent
- * (RFC 6750, 3): 401 with a challenge, which names an error only if a token was sent, or 400 for a malformed header.
+ * The grant of the access token in the Authorization header, if it is valid, and if the request proves the key that it is
+ * bound to (RFC 9449, 7.1). Otherwise null, and the response is sent (RFC 6750, 3): 401 with a challenge, which names an
+ * error only if a token was sent, or 400 for a malformed header.
  * @param metadata the address of the metadata of the protected resource (RFC 9728, 5.1), if it has any
  */
-export function authenticateBearer(
+export async function authenticateBearer(
   request: FastifyRequest,
   reply: FastifyReply,
   metadata?: string,
-): { readonly grant: IssuedGrant; readonly token: string } | null {
+): Promise<{ readonly grant: IssuedGrant; readonly token: string } | null> {
   const { portal, authorization: header = '' } = requestContext(request);
-  const token = bearerToken(header);
-  const grant = token === null ? null : portal.grants.authenticate(token, portal.settings);
-  if (grant !== null && token !== null) return { grant, token };
-  const resource = metadata === undefined ? '' : `, resource_metadata="${metadata}"`;
-  const challenge = (error: string) => reply.header('www-authenticate', `Bearer realm="portal"${error}${resource}`);
-  const status = Number(portal.settings.invalidTokenStatus);
-  if (token !== null) challenge(', error="invalid_token"').code(status).send({ error: 'invalid_token' });
-  else if (!/^bearer\b/i.test(header)) challenge('').code(401).send({ error: 'unauthorized' });
-  else challenge(', error="invalid_request"').code(400).send({ error: 'invalid_request' });
+  const { grants, settings } = portal;
+  const { scheme, token } = accessToken(header) ?? { scheme: null, token: '' };
+  const found = grants.inspectAccessToken(token, settings);
+  const proof = scheme === 'dpop' ? await verifyProof(request, reply, token) : null;
+  const isBound = found?.jkt !== undefined;
+  const isProven = proof !== null && 'jkt' in proof && proof.jkt === found?.jkt;
+  if (found !== null && (isBound ? isProven : scheme === 'bearer')) return { grant: found.grant, token };
+  const isDpop = scheme === 'dpop' || isBound || isProofRequired(settings);
+  const challenge = (error: string | null) =>
+    reply.header(
+      'www-authenticate',
+      [
+        `${isDpop ? 'DPoP' : 'Bearer'} realm="portal"`,
+        ...(error === null ? [] : [`error="${error}"`]),
+        ...(isDpop ? [`algs="${ASSERTION_ALGORITHMS.join(' ')}"`] : []),
+        ...(metadata === undefined ? [] : [`resource_metadata="${metadata}"`]),
+      ].join(', '),
+    );
+  const send = (status: number, error: string) => challenge(error).code(status).send({ error });
+  if (found !== null && proof !== null && 'refused' in proof) send(401, proof.refused);
+  else if (scheme !== null) send(Number(settings.invalidTokenStatus), 'invalid_token');
+  else if (/^(bearer|dpop)\b/i.test(header)) send(400, 'invalid_request');
+  else challenge(null).code(401).send({ error: 'unauthorized' });
   return null;
 }

@@ -124,8 +124,8 @@ const REVOCATION_PATH = '/oauth2/revoke';
 /** The client that the bearer token of a request was issued to. */
 function clientOfAccessToken({ grants, settings }: EmulatedPortal, authorization = ''): ClientAuthentication {
   const token = bearerToken(authorization);
-  const grant = token === null ? null : grants.authenticate(token, settings);
-  const client = settings.clients.get(grant?.clientId ?? '');
+  const found = token === null ? null : grants.inspectAccessToken(token, settings);
+  const client = settings.clients.get(found?.grant.clientId ?? '');
   return client === undefined ? authenticationError('use a valid access token as bearer') : { client };
 }
 

@@ -19,7 +19,7 @@ export function allowWebPages(app: FastifyInstance): void {
     reply.header('vary', 'Origin');
     if (cors === 'loopback' && !isLoopbackOrigin(origin)) return;
     reply.header('access-control-allow-origin', origin);
-    reply.header('access-control-expose-headers', 'www-authenticate, retry-after');
+    reply.header('access-control-expose-headers', 'www-authenticate, retry-after, dpop-nonce');
     if (method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) return;
     const headers = request.headers['access-control-request-headers'];
     if (headers !== undefined) reply.header('access-control-allow-headers', headers);

@@ -13,7 +13,9 @@ export type OAuthErrorName =
   | 'authorization_pending'
   | 'slow_down'
   | 'access_denied'
-  | 'expired_token';
+  | 'expired_token'
+  | 'invalid_dpop_proof'
+  | 'use_dpop_nonce';
 
 /** An error response of the token or revocation endpoint (RFC 6749, 5.2; RFC 7009, 2.2.1). */
 export interface OAuthError {

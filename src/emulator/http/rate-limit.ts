@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { BoundedMap } from '../bounded-collections.ts';
 import type { Endpoint } from './logged-request.ts';
-import { bearerToken, type RequestContext, requestContext } from './request-context.ts';
+import { accessToken, type RequestContext, requestContext } from './request-context.ts';
 
 /** The endpoints that programs call. Pages that people open are not limited. */
 const LIMITED_ENDPOINTS: readonly (Endpoint | null)[] = [
@@ -33,7 +33,7 @@ export class RateLimiter {
 
   /**
    * Answers 429 with Retry-After (RFC 6585, 4) if a client has sent too many requests of one kind, and does not process
-   * them. A bearer token counts for the client that it was issued to; requests without a known client count together.
+   * them. An access token counts for the client that it was issued to; requests without a known client count together.
    */
   attach(app: FastifyInstance): void {
     app.addHook('preHandler', (request, reply, done) => {
@@ -72,7 +72,7 @@ export class RateLimiter {
 
 function callerKey(context: RequestContext): string {
   const { grants, settings } = context.portal;
-  const token = bearerToken(context.authorization ?? '');
-  const grant = token === null ? null : grants.authenticate(token, settings);
-  return context.client ?? grant?.clientId ?? '';
+  const access = accessToken(context.authorization ?? '');
+  const found = access === null ? null : grants.inspectAccessToken(access.token, settings);
+  return context.client ?? found?.grant.clientId ?? '';
 }

@@ -149,7 +149,14 @@ export function basicCredentials(header: string): BasicCredentials | null {
 
 /** The token of a Bearer header (RFC 6750, 2.1), or null if the header is malformed or has another scheme. */
 export function bearerToken(header: string): string | null {
-  return /^bearer +([\w.~+/-]+=*) *$/i.exec(header)?.[1] ?? null;
+  const access = accessToken(header);
+  return access?.scheme === 'bearer' ? access.token : null;
+}
+
+/** The token of a Bearer header or a DPoP header (RFC 9449, 7.1), or null if the header is another or malformed. */
+export function accessToken(header: string): { readonly scheme: 'bearer' | 'dpop'; readonly token: string } | null {
+  const [, scheme, token] = /^(bearer|dpop) +([\w.~+/-]+=*) *$/i.exec(header) ?? [];
+  return token === undefined ? null : { scheme: /^b/i.test(scheme ?? '') ? 'bearer' : 'dpop', token };
 }
 
 /** A parameter of the path, if the route has it. */

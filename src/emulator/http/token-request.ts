@@ -6,6 +6,7 @@ import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
 import { type Operation, requirementsOf, unmetRequirement } from '../settings/requirements.ts';
 import { authenticateClient, authenticateOAuth2Client, type ClientAuthentication } from './client-authentication.ts';
+import { isProofRequired, type ProofResult, verifyProof } from './dpop.ts';
 import type { Endpoint } from './logged-request.ts';
 import { invalidRequest, type OAuthError } from './oauth-error.ts';
 import { bodyText, mediaType, requestContext } from './request-context.ts';
@@ -15,6 +16,8 @@ interface TokenRequestCredentials {
   readonly authentication: ClientAuthentication;
   /** The claims of its refresh token; null if it has none or the emulator did not issue it. */
   readonly refreshToken: TokenClaims | null;
+  /** The key that it proves (RFC 9449, 5), or null if it has no proof. */
+  readonly proof: ProofResult;
 }
 
 /**
@@ -26,10 +29,10 @@ export function attachTokenRequestCredentials(app: FastifyInstance): void {
   app.addHook('preHandler', (request, reply, done) => {
     const { endpoint, oauth2, portal, url, authorization, form } = requestContext(request);
     if (!CLIENT_ENDPOINTS.includes(endpoint) || form === null) return done();
-    const finish = (authentication: ClientAuthentication) => {
+    const finish = (authentication: ClientAuthentication, proof: ProofResult) => {
       const token = form.get('refresh_token');
       const refreshToken = token === undefined ? null : portal.grants.verifyRefreshToken(token);
-      request.setDecorator('tokenRequest', { authentication, refreshToken });
+      request.setDecorator('tokenRequest', { authentication, refreshToken, proof });
       const isRefresh = endpoint === 'token' && form.get('grant_type') === 'refresh_token';
       if (isRefresh && 'client' in authentication) countOverlap(portal, reply, authentication.client, refreshToken);
       done();
@@ -37,8 +40,12 @@ export function attachTokenRequestCredentials(app: FastifyInstance): void {
     const authentication = oauth2
       ? authenticateOAuth2Client(portal, url, authorization, form)
       : authenticateClient(portal.settings, authorization, form);
-    if (authentication instanceof Promise) authentication.then(finish).catch(done);
-    else finish(authentication);
+    const proof = oauth2 && (endpoint === 'token' || endpoint === 'par') ? verifyProof(request, reply, null) : null;
+    if (authentication instanceof Promise || proof !== null)
+      Promise.all([authentication, proof])
+        .then((both) => finish(...both))
+        .catch(done);
+    else finish(authentication, proof);
   });
 }
 
@@ -66,23 +73,29 @@ export interface ClientRequest {
   readonly form: ReadonlyMap<string, string>;
   /** The claims of its refresh token; null if it has none or the emulator did not issue it. */
   readonly refreshToken: TokenClaims | null;
+  /** The thumbprint of the key that it proves, or null if it has no proof (RFC 9449, 5). */
+  readonly jkt: string | null;
 }
 
 /** A token or revocation request, or the error response if it is no form or its client is not authenticated. */
 export function readClientRequest(request: FastifyRequest): ClientRequest | { readonly problem: OAuthError } {
-  const { portal, oauth2, form, authorization, client } = requestContext(request);
+  const { endpoint, portal, oauth2, form, authorization, client } = requestContext(request);
   // Null if a parameter in the form is repeated.
   const credentials = request.getDecorator<TokenRequestCredentials | null>('tokenRequest');
   const isInQuery = oauth2 && portal.settings.parametersInQuery && bodyText(request) === '';
   if (mediaType(request) !== FORM_MEDIA_TYPE && !isInQuery)
     return { problem: invalidRequest(`the body must be ${FORM_MEDIA_TYPE}`) };
   if (form === null || credentials === null) return { problem: invalidRequest('a parameter is repeated') };
-  const { authentication, refreshToken } = credentials;
+  const { authentication, refreshToken, proof } = credentials;
   if ('problem' in authentication) {
     portal.audit.recordFailedAuthentication(client, authenticationMethod(authorization, form));
     return authentication;
   }
-  return { client: authentication.client, form, refreshToken };
+  if (proof !== null && 'refused' in proof)
+    return { problem: { status: 400, error: proof.refused, description: proof.description } };
+  if (proof === null && endpoint === 'token' && oauth2 && isProofRequired(portal.settings))
+    return { problem: { status: 400, error: 'invalid_dpop_proof', description: 'the header DPoP is missing' } };
+  return { client: authentication.client, form, refreshToken, jkt: proof?.jkt ?? null };
 }
 
 /** What a request lacks that this cloud needs for the operation, as a phrase, or null. */

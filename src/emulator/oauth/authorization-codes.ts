@@ -28,6 +28,8 @@ export interface OAuth2Binding {
   readonly nonce?: string | undefined;
   /** The API that the access token is for (RFC 8707, 2.1); left out if the request named none. */
   readonly resource?: string | undefined;
+  /** The thumbprint of the key that the client must prove (RFC 9449, 10); left out if the request named none. */
+  readonly jkt?: string | undefined;
   /** When the user logged in, in milliseconds since 1970; left out before a login. */
   readonly loggedInAt?: number | undefined;
 }

@@ -4,7 +4,7 @@ import type { Client } from '../settings/client-registry.ts';
 /** RFC 7523, 2.2. */
 export const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
-/** The algorithms of `private_key_jwt`: all asymmetric ones. */
+/** The algorithms of what clients sign, for `private_key_jwt` and DPoP: all asymmetric ones. */
 export const ASSERTION_ALGORITHMS = ['ES256', 'ES384', 'EdDSA', 'PS256', 'RS256'];
 
 /** Assertions remembered, so that none is used twice. */

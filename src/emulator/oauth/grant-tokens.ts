@@ -83,6 +83,7 @@ export class GrantTokens {
     const own = { ...settings.clients.get(clientId)?.claims, ...settings.users.get(user)?.claims };
     const token = signingKey.sign('at+jwt', {
       ...{ iss, aud, sub: user, client_id: clientId, ...times, jti, ...(scope !== null && { scope }) },
+      ...(claims.jkt !== undefined && { cnf: { jkt: claims.jkt } }),
       ...(oauth2.actor !== undefined && { act: { sub: oauth2.actor } }),
       ...own,
     });

@@ -47,7 +47,7 @@ export const TokenResponseBody = v.strictObject({
   access_token: text('Authenticates calls to the cloud API'),
   /** Seconds. */
   expires_in: v.pipe(v.number(), v.integer(), v.minValue(0), v.description('Lifetime of the access token')),
-  token_type: v.literal('bearer'),
+  token_type: v.picklist(['bearer', 'DPoP']),
   scope: v.nullable(text('Space-separated names; null if none was requested')),
   refresh_token: text('Valid once, unless a grace is set'),
   /** Seconds. */
@@ -71,6 +71,8 @@ interface InspectedToken {
   readonly issuedAt: number;
   /** Null for a refresh token. */
   readonly expiresAt: number | null;
+  /** The thumbprint of the key that it is bound to, or undefined. */
+  readonly jkt: string | undefined;
 }
 
 /** A refused refresh token, with the reason. */
@@ -126,14 +128,17 @@ export class IssuedGrants {
     return grant;
   }
 
-  /** Issues the first tokens of a grant. With `oneLoginPerUser` it revokes the user's other grants at this client. */
-  issueTokens(grant: IssuedGrant, settings: EffectiveSettings): TokenResponseBody {
+  /**
+   * Issues the first tokens of a grant. With `oneLoginPerUser` it revokes the user's other grants at this client.
+   * @param jkt the thumbprint of the key that they are bound to, or null
+   */
+  issueTokens(grant: IssuedGrant, settings: EffectiveSettings, jkt: string | null = null): TokenResponseBody {
     if (settings.oneLoginPerUser) {
       for (const other of this.#grants.values()) {
         if (other !== grant && other.clientId === grant.clientId && other.user === grant.user) other.revoked = true;
       }
     }
-    const claims = this.#startGeneration(grant, settings.tokenLifetime);
+    const claims = this.#startGeneration(grant, settings.tokenLifetime, jkt);
     this.#context.onChange();
     return this.#createResponse(grant, claims, settings);
   }
@@ -146,11 +151,13 @@ export class IssuedGrants {
    * `onReuse: 'revoke-family'` its grant is revoked (RFC 9700, 4.14.2). Access tokens issued before stay valid until
    * they expire, except with `refreshEndsAccessToken`. Another client's token changes nothing.
    * @param claims of the refresh token, from {@link verifyRefreshToken}
+   * @param jkt the thumbprint of the key that new tokens are bound to, or null
    */
   refresh(
     clientId: string,
     claims: TokenClaims | null,
     settings: EffectiveSettings,
+    jkt: string | null = null,
   ): TokenResponseBody | RefreshRejection {
     const grant = this.findByRefreshToken(clientId, claims);
     if (claims === null || grant === null) return { refused: 'unknown token' };
@@ -182,12 +189,12 @@ export class IssuedGrants {
     if (settings.refreshEndsAccessToken) grant.accessFrom = grant.generation + 1;
     if (claims.generation === current && !isReplaced(claims, settings, now)) {
       grant.refreshToken = claims;
-      const access = this.#startGeneration(grant, settings.tokenLifetime, ['access_token']);
+      const access = this.#startGeneration(grant, settings.tokenLifetime, jkt, ['access_token']);
       this.#context.onChange();
       return this.#createResponse(grant, access, settings, { refreshToken: claims });
     }
     delete grant.refreshToken;
-    const next = this.#startGeneration(grant, settings.tokenLifetime);
+    const next = this.#startGeneration(grant, settings.tokenLifetime, jkt);
     if (successor === undefined) appendBounded(grant.successors, { generation: claims.generation, claims: next });
     this.#context.onChange();
     return this.#createResponse(grant, next, settings);
@@ -204,14 +211,9 @@ export class IssuedGrants {
     return grant?.clientId === clientId ? grant : null;
   }
 
-  /** The grant of a valid access token, or null. */
-  authenticate(token: string, settings: Settings): IssuedGrant | null {
-    return this.#inspectAccessToken(token, settings)?.grant ?? null;
-  }
-
   /** What a valid access or refresh token stands for (RFC 7662), or null. */
   inspect(token: string, settings: Settings): InspectedToken | null {
-    const access = this.#inspectAccessToken(token, settings);
+    const access = this.inspectAccessToken(token, settings);
     if (access !== null) return access;
     const claims = this.verifyRefreshToken(token);
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
@@ -219,17 +221,19 @@ export class IssuedGrants {
     if (claims === null || grant === undefined || endOfGrant(grant, settings, now) !== null) return null;
     const isCurrent = claims.generation === (grant.refreshToken?.generation ?? grant.generation);
     if (!isCurrent || isUnusedTooLong(grant, claims, settings, now)) return null;
-    return { grant, issuedAt: claims.issuedAt, expiresAt: null };
+    return { grant, issuedAt: claims.issuedAt, expiresAt: null, jkt: claims.jkt };
   }
 
-  #inspectAccessToken(token: string, settings: Settings): InspectedToken | null {
+  /** What a valid access token stands for, or null. */
+  inspectAccessToken(token: string, settings: Settings): InspectedToken | null {
     const claims = this.#context.grantTokens.verifyAccessToken(token);
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
     if (claims === null || grant === undefined || grant.revoked || isAccessRevoked(grant, claims.generation))
       return null;
     const lifetime = accessTokenLifetime(grant, claims, settings);
     if (isExpired(claims.issuedAt, lifetime, this.#context.now())) return null;
-    return { grant, issuedAt: claims.issuedAt, expiresAt: claims.issuedAt + 1000 * lifetime };
+    const { issuedAt, jkt } = claims;
+    return { grant, issuedAt, expiresAt: issuedAt + 1000 * lifetime, jkt };
   }
 
   /** Records the use of a valid access token, which ends the grace of the refresh token that it was issued for. */
@@ -283,13 +287,15 @@ export class IssuedGrants {
   #startGeneration(
     grant: IssuedGrant,
     lifetime: number,
+    jkt: string | null,
     kinds: readonly ('access_token' | 'refresh_token')[] = ['access_token', 'refresh_token'],
   ): TokenClaims {
     grant.generation += 1;
     grant.refreshedAt = this.#context.now();
     this.#grants.set(grant.id, grant);
     const { tokens, issued } = this.#context;
-    const claims = { grantId: grant.id, generation: grant.generation, issuedAt: grant.refreshedAt, lifetime };
+    const { id: grantId, generation, refreshedAt: issuedAt } = grant;
+    const claims = { grantId, generation, issuedAt, lifetime, ...(jkt !== null && { jkt }) };
     for (const kind of kinds) issued.record(kind, tokens.sign(kind, claims));
     return claims;
   }
@@ -311,7 +317,7 @@ export class IssuedGrants {
     return {
       access_token: accessToken,
       expires_in: remaining,
-      token_type: 'bearer',
+      token_type: claims.jkt === undefined ? 'bearer' : 'DPoP',
       scope: grant.scope,
       refresh_token: this.#context.tokens.sign('refresh_token', refreshToken),
       ...(loginLifetime !== null && {

@@ -99,6 +99,7 @@ export function checkAuthorizationParameters(
     challenge: pkce.challenge,
     offline: requestsOfflineAccess(scope, parameters),
     nonce: parameters.get('nonce'),
+    jkt: parameters.get('dpop_jkt'),
     resource,
   };
   return { client, flow: 'oauth2', redirectUri, rawState, scope, binding, demands, requestUri: null };

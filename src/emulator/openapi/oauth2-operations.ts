@@ -33,6 +33,7 @@ const ServerMetadata = v.strictObject({
   introspection_endpoint_auth_signing_alg_values_supported: v.array(v.string()),
   code_challenge_methods_supported: v.exactOptional(texts('Left out if PKCE is ignored')),
   authorization_response_iss_parameter_supported: v.boolean(),
+  dpop_signing_alg_values_supported: v.exactOptional(texts('Left out if DPoP is ignored')),
   prompt_values_supported: v.array(v.string()),
   subject_types_supported: v.array(v.string()),
   id_token_signing_alg_values_supported: v.array(v.string()),
@@ -67,6 +68,7 @@ const authorizationFields = {
   login_hint: v.optional(text('The name of the user')),
   resource: v.optional(text('The API that the access token is for (RFC 8707)')),
   ...challengeFields,
+  dpop_jkt: v.optional(text('The thumbprint of the key that the client must prove (RFC 9449, 10)')),
 };
 
 const authorizeQuery = v.strictObject({
@@ -208,7 +210,7 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
         description: 'RFC 9126, 2.3',
         body: oauthErrorBody(
           ...(['invalid_request', 'invalid_scope', 'invalid_target', 'unauthorized_client'] as const),
-          'unsupported_response_type',
+          ...(['unsupported_response_type', 'invalid_dpop_proof', 'use_dpop_nonce'] as const),
         ),
       },
       401: unauthenticated,
@@ -249,7 +251,7 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
         headers: { 'cache-control': 'no-store' },
       },
       400: {
-        description: 'RFC 6749, 5.2; RFC 8628, 3.5',
+        description: 'RFC 6749, 5.2; RFC 8628, 3.5; RFC 9449, 5',
         body: oauthErrorBody(
           'invalid_request',
           'invalid_grant',
@@ -261,6 +263,8 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
           'slow_down',
           'access_denied',
           'expired_token',
+          'invalid_dpop_proof',
+          'use_dpop_nonce',
         ),
       },
       401: { ...unauthenticated, body: oauthErrorBody('invalid_client', 'invalid_grant') },
@@ -315,10 +319,11 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
             client_id: v.string(),
             scope: v.exactOptional(v.string()),
             act: v.exactOptional(v.strictObject({ sub: text('Who acts for the user (RFC 8693, 4.1)') })),
+            cnf: v.exactOptional(v.strictObject({ jkt: text('The thumbprint of the key that it is bound to') })),
             iat: v.number(),
             exp: v.exactOptional(v.pipe(v.number(), v.description('Only of an access token'))),
             aud: v.exactOptional(url('The base origin; only of an access token')),
-            token_type: v.exactOptional(v.literal('Bearer')),
+            token_type: v.exactOptional(v.picklist(['Bearer', 'DPoP'])),
           }),
         ]),
       },

@@ -66,8 +66,10 @@ export const invalidBearer = {
     headers: { 'www-authenticate': 'Bearer' },
   },
   401: {
-    description: 'The access token is missing or invalid (RFC 6750, 3)',
-    body: v.strictObject({ error: v.picklist(['unauthorized', 'invalid_token']) }),
+    description: 'The access token is missing or invalid (RFC 6750, 3), or the proof for it (RFC 9449, 7.1)',
+    body: v.strictObject({
+      error: v.picklist(['unauthorized', 'invalid_token', 'invalid_dpop_proof', 'use_dpop_nonce']),
+    }),
     headers: { 'www-authenticate': 'Bearer' },
   },
   403: {
@@ -230,6 +232,7 @@ export const portalOperations: readonly EmulatorOperation[] = [
             resource: url('What clients send as resource (RFC 8707)'),
             authorization_servers: v.pipe(v.array(v.string()), v.description('The frontend origin')),
             bearer_methods_supported: v.array(v.string()),
+            dpop_bound_access_tokens_required: v.boolean(),
           }),
         },
       },

@@ -33,6 +33,21 @@ export const OAUTH2_SETTINGS = {
     description:
       'PKCE at /oauth2/, in the device flow too: optional (verified if a challenge was sent), required or ignored',
   }),
+  /**
+   * Tokens that are bound to a key of the client (DPoP, RFC 9449). Default: `optional`, those of requests with a proof;
+   * `nonce`: a proof is required, with a nonce of the server.
+   */
+  dpop: choiceSetting('optional', {
+    choices: {
+      optional: 'are optional',
+      required: 'are required',
+      nonce: 'are required, with a nonce',
+      ignored: 'are ignored',
+    },
+    label: 'Proofs of DPoP at /oauth2/',
+    description:
+      'DPoP at /oauth2/: a client may send proofs, to which its tokens are then bound (optional), it must (required), also with a nonce of the server (nonce), or proofs are ignored',
+  }),
   /** Whether clients must push their authorization requests (RFC 9126). Default: false, they may. */
   requirePushedAuthorizationRequests: booleanSetting(false, {
     label: 'Authorization requests must be pushed',

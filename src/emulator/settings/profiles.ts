@@ -36,6 +36,7 @@ function settingsOf({ settings, scope = '', redirect, rotation, protocol = {}, a
   const isOffline = scope.split(' ').includes('offline_access');
   return {
     registration: false,
+    dpop: 'ignored',
     ...(settings.device_authorization_endpoint === undefined && { flows: 'code' }),
     ...(settings.authorization_endpoint === undefined && { flows: 'device' }),
     clientAuthentication: settings.client_auth,

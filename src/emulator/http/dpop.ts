@@ -1,0 +1,33 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { ProofRejection } from '../oauth/dpop-proofs.ts';
+import type { Settings } from '../settings/settings.ts';
+import { requestContext } from './request-context.ts';
+
+/** The thumbprint of the key that a request proves, why its proof is refused, or null if it has none. */
+export type ProofResult = { readonly jkt: string } | ProofRejection | null;
+
+/** Whether tokens are only issued to requests with a proof. */
+export function isProofRequired({ dpop }: Settings): boolean {
+  return dpop === 'required' || dpop === 'nonce';
+}
+
+/**
+ * Verifies the header DPoP of a request (RFC 9449, 4.3). If the setting wants a nonce, every response names one.
+ * @param accessToken that the proof must be for, or null at the endpoints of the server
+ * @returns null if there is none, or if the setting ignores it
+ */
+export function verifyProof(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  accessToken: string | null,
+): Promise<ProofResult> | null {
+  const { portal, method } = requestContext(request);
+  const { dpopProofs, settings } = portal;
+  const needsNonce = settings.dpop === 'nonce';
+  if (needsNonce) reply.header('dpop-nonce', dpopProofs.nonce());
+  const proof = request.headers['dpop'];
+  if (proof === undefined || settings.dpop === 'ignored') return null;
+  const [path = ''] = request.originalUrl.split('?');
+  const url = new URL(path, `${settings.tls ? 'https' : 'http'}://${request.headers.host}`).href;
+  return dpopProofs.verify(String(proof), { method, url, accessToken, needsNonce });
+}
