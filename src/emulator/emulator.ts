@@ -102,6 +102,8 @@ export interface Emulator extends AsyncDisposable {
    * @returns false if there is no such grant
    */
   revoke(grantId: string, what?: 'grant' | 'access_tokens'): boolean;
+  /** Signs JWTs with a new key. The JWK Set still has the former one, until the next rotation. */
+  rotateSigningKey(): void;
   /** The emulator's time, and its offset from the underlying clock. */
   readonly clock: ClockView;
   /**
@@ -251,6 +253,10 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
       portal.grants.revoke(grant, what);
       portal.save();
       return true;
+    },
+    rotateSigningKey() {
+      portal.signingKey.rotate();
+      portal.save();
     },
     get clock() {
       return portal.clock.view();

@@ -180,7 +180,7 @@ export function resetPortal(portal: EmulatedPortal): void {
   portal.deviceLogins.clear();
   portal.clientAssertions.clear();
   portal.dpopProofs.clear();
-  portal.signingKey.rotate();
+  portal.signingKey.clear();
   portal.grants.clear();
   portal.audit.clear();
   portal.clock.reset();

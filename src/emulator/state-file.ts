@@ -18,7 +18,7 @@ interface PersistedState {
   /** The keys that sign states and tokens, base64url. */
   readonly stateKey: string;
   readonly tokenKey: string;
-  /** The private key that signs JWTs, PEM. */
+  /** The private keys of JWTs, PEM, the newest first. */
   readonly signingKey: string;
   /** Offset of the clock, in seconds. */
   readonly clockOffset: number;

@@ -7,7 +7,7 @@ import { WaitingDevice, waitingDevices } from '../oauth/device-logins.ts';
 import { approveDevice, DeviceApprovalBody, LoginBody, LoginResult, login } from '../oauth/login.ts';
 import { pickSettings, settingSchemas } from '../settings/validation.ts';
 import { ClockView } from '../virtual-clock.ts';
-import { type ApiOperation, badRequestResponse, jsonOperation, NotFoundBody } from './operation.ts';
+import { type ApiOperation, badRequestResponse, JwkSet, jsonOperation, NotFoundBody } from './operation.ts';
 
 const SettingsBody = v.strictObject(renameKeys(settingSchemas, snakeCase));
 
@@ -66,6 +66,18 @@ export const controlOperations: readonly ApiOperation[] = [
     handle({ portal }, body) {
       portal.runtimeSettings.update(renameKeys(body, camelCase));
       return snakeCaseKeys(pickSettings(portal.settings));
+    },
+  }),
+  jsonOperation({
+    method: 'post',
+    path: '/_emulator/keys/rotate',
+    id: 'rotateSigningKey',
+    summary: 'Sign JWTs with a new key; the JWK Set still has the former one, until the next rotation',
+    json: v.strictObject({}),
+    responses: { 200: { description: 'The JWK Set, the new key first', body: JwkSet }, 400: badRequestResponse },
+    handle({ portal }) {
+      portal.signingKey.rotate();
+      return portal.signingKey.jwks();
     },
   }),
   {

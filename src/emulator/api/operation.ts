@@ -77,5 +77,8 @@ const BadRequestBody = v.strictObject({
 /** The response of the emulator's API to an invalid request. */
 export const badRequestResponse: ResponseDescription = { description: 'A member is invalid', body: BadRequestBody };
 
+/** RFC 7517, 5. */
+export const JwkSet = v.strictObject({ keys: v.array(v.record(v.string(), v.string())) });
+
 /** The body of every 404. */
 export const NotFoundBody = v.strictObject({ error: v.literal('not_found') });

@@ -20,7 +20,7 @@ export function serveDiscovery(app: FastifyInstance): void {
   serveKeys(app);
 }
 
-/** Serves the public key of ID tokens (RFC 7517, 5). */
+/** Serves the public keys of JWTs (RFC 7517, 5). */
 function serveKeys(app: FastifyInstance): void {
   addOAuth2Route(app, '/oauth2/jwks', 'discovery', {
     async GET(request, reply) {

@@ -41,21 +41,23 @@ export function accessTokenHash(accessToken: string): string {
 type JwtType = 'JWT' | 'at+jwt';
 
 /**
- * The key that signs the JWTs of `/oauth2/`. Every client knows RS256 (OpenID Connect Core, 15.1), and it signs the same
- * claims alike, so that a token that is issued again is the same token. The key is generated when it is first needed.
+ * The key that signs the JWTs of `/oauth2/`, and the one before it. Every client knows RS256 (OpenID Connect Core, 15.1),
+ * and it signs the same claims alike, so that a token that is issued again is the same token. The key is generated when
+ * it is first needed.
  */
 export class SigningKey {
-  /** `id` is another one after each rotation, so that clients which keep keys by their ID fetch the new one. */
-  #pair: { readonly key: KeyObject; readonly id: string } | null;
+  /** The newest first. Each has an `id` of its own, so that clients which keep keys by their ID fetch a new one. */
+  #pairs: readonly { readonly key: KeyObject; readonly id: string }[];
 
   /** @param pem a former value of {@link pem}, from the state file */
   constructor(pem: string | undefined) {
-    this.#pair = pem === undefined ? null : withId(createPrivateKey(pem));
+    this.#pairs = (pem?.match(/-----BEGIN[\s\S]+?-----END[^\n]+/g) ?? []).map((one) => withId(createPrivateKey(one)));
   }
 
-  /** The private key, PEM; null before its first use. */
+  /** The private keys, PEM, the newest first; null before the first use. */
   get pem(): string | null {
-    return this.#pair?.key.export({ type: 'pkcs8', format: 'pem' }).toString() ?? null;
+    const all = this.#pairs.map(({ key }) => key.export({ type: 'pkcs8', format: 'pem' }));
+    return all.length === 0 ? null : all.join('');
   }
 
   sign(typ: JwtType, claims: JwtClaims): string {
@@ -64,37 +66,44 @@ export class SigningKey {
     return `${text}.${sign('sha256', Buffer.from(text), key).toString('base64url')}`;
   }
 
-  /** The claims of a JWT of this type that this key has signed, or null. It does not check expiry. */
+  /** The claims of a JWT of this type that one of the keys has signed, or null. It does not check expiry. */
   verify(typ: JwtType, jwt: string): Readonly<Record<string, unknown>> | null {
     const [header, claims, signature, ...rest] = jwt.split('.');
-    if (
-      this.#pair === null ||
-      header === undefined ||
-      claims === undefined ||
-      signature === undefined ||
-      rest.length > 0
-    )
-      return null;
-    const { key } = this.#pair;
-    const isOurs = verify('sha256', Buffer.from(`${header}.${claims}`), key, Buffer.from(signature, 'base64url'));
+    if (header === undefined || claims === undefined || signature === undefined || rest.length > 0) return null;
+    const [signed, bytes] = [Buffer.from(`${header}.${claims}`), Buffer.from(signature, 'base64url')];
+    const isOurs = this.#pairs.some(({ key }) => verify('sha256', signed, key, bytes));
     return isOurs && decode(header).typ === typ ? decode(claims) : null;
   }
 
-  /** The public key as a JWK Set (RFC 7517, 5). */
+  /** The public keys as a JWK Set (RFC 7517, 5). */
   jwks(): object {
-    const { key, id } = this.#getOrCreate();
-    return { keys: [{ ...createPublicKey(key).export({ format: 'jwk' }), kid: id, alg: 'RS256', use: 'sig' }] };
+    this.#getOrCreate();
+    const keys = this.#pairs.map(({ key, id }) => ({
+      ...createPublicKey(key).export({ format: 'jwk' }),
+      ...{ kid: id, alg: 'RS256', use: 'sig' },
+    }));
+    return { keys };
   }
 
-  /** Replaces the key, which invalidates every JWT. */
+  /** Signs with a new key from now on. The former one still verifies, until the next rotation. */
   rotate(): void {
-    this.#pair = null;
+    this.#pairs = [generatePair(), this.#getOrCreate()];
+  }
+
+  /** Removes the keys, which invalidates every JWT. */
+  clear(): void {
+    this.#pairs = [];
   }
 
   #getOrCreate() {
-    this.#pair ??= withId(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey);
-    return this.#pair;
+    const [pair = generatePair()] = this.#pairs;
+    if (this.#pairs.length === 0) this.#pairs = [pair];
+    return pair;
   }
+}
+
+function generatePair() {
+  return withId(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey);
 }
 
 function withId(key: KeyObject) {

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { EmulatorOperation } from '../api/operation.ts';
+import { type EmulatorOperation, JwkSet } from '../api/operation.ts';
 import { DEVICE_GRANT_TYPE } from '../endpoints/oauth2-token.ts';
 import { EXCHANGE_GRANT_TYPE } from '../endpoints/token-exchange.ts';
 import { TokenResponseBody } from '../oauth/issued-grants.ts';
@@ -16,7 +16,7 @@ const ServerMetadata = v.strictObject({
   require_pushed_authorization_requests: v.exactOptional(v.boolean()),
   token_endpoint: v.pipe(v.string(), v.url()),
   device_authorization_endpoint: v.exactOptional(url('Only if the setting flows includes the device code')),
-  jwks_uri: url('The public key of JWTs'),
+  jwks_uri: url('The public keys of JWTs'),
   revocation_endpoint: v.pipe(v.string(), v.url()),
   introspection_endpoint: v.pipe(v.string(), v.url()),
   registration_endpoint: v.exactOptional(url('Only with the setting registration')),
@@ -172,10 +172,8 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
     path: '/oauth2/jwks',
     origin: 'frontend',
     id: 'jwks',
-    summary: 'Get the public key of JWTs (RFC 7517)',
-    responses: {
-      200: { description: 'A JWK Set', body: v.strictObject({ keys: v.array(v.record(v.string(), v.string())) }) },
-    },
+    summary: 'Get the public keys of JWTs (RFC 7517)',
+    responses: { 200: { description: 'A JWK Set, the newest key first', body: JwkSet } },
   },
   {
     method: 'get',

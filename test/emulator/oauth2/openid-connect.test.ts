@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
-import { createRemoteJWKSet, jwtVerify } from 'jose';
+import { join } from 'node:path';
+import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose';
 import * as client from 'openid-client';
 import { expect, test } from 'vitest';
-import { type EmulatorOptions, startEmulator } from '../../../src/emulator/index.ts';
-import { ALICE, errorOf, get, post } from '../portal-client.ts';
+import { type Emulator, type EmulatorOptions, startEmulator } from '../../../src/emulator/index.ts';
+import { stateFolder } from '../../support/state-folder.ts';
+import { ALICE, errorOf, get, post, requestEmulatorApi, whoami } from '../portal-client.ts';
 
 const REDIRECT_URI = 'https://tool.example/back';
 const TOOL = { id: 'tool', secret: 'tool:secret with +%&', redirectUris: [REDIRECT_URI] };
@@ -74,6 +76,48 @@ test('an access token that is a JWT says for whom and for which API it is, and w
   expect(emulator.secretsIssued('access_token')).toContain(tokens.access_token);
   await client.tokenRevocation(config, tokens.access_token);
   expect((await whoami()).status).toBe(401);
+});
+
+test('after a rotation new tokens have the new key, and the former key is served until the next one', async () => {
+  using folder = stateFolder();
+  const options = {
+    clients: [TOOL],
+    users: [SUBJECT],
+    accessTokenFormat: 'jwt',
+    state: join(folder.path, 'emulator.db'),
+  } as const;
+  const issue = async (emulator: Emulator) => {
+    const form = { grant_type: 'client_credentials', client_id: TOOL.id, client_secret: TOOL.secret };
+    const answer = await post(`${emulator.frontendUrl}/oauth2/token`, form);
+    return ((await answer.json()) as { access_token: string }).access_token;
+  };
+  const isVerified = async (emulator: Emulator, token: string) => {
+    const keys = createRemoteJWKSet(new URL(`${emulator.frontendUrl}/oauth2/jwks`));
+    return await jwtVerify(token, keys).then(
+      () => true,
+      () => false,
+    );
+  };
+  const tokens: string[] = [];
+  {
+    await using emulator = await startEmulator(options);
+    tokens.push(await issue(emulator));
+    emulator.rotateSigningKey();
+    tokens.push(await issue(emulator));
+    expect(new Set(tokens.map((token) => decodeProtectedHeader(token).kid)).size).toBe(2);
+  }
+  await using emulator = await startEmulator(options);
+  for (const token of tokens) {
+    expect(await isVerified(emulator, token)).toBe(true);
+    expect((await whoami(emulator, token)).status).toBe(200);
+  }
+  const rotated = await requestEmulatorApi(emulator, 'POST', 'keys/rotate', {});
+  const { keys } = (await rotated.json()) as { keys: { kid: string }[] };
+  tokens.push(await issue(emulator));
+  const [oldest = '', former = '', newest = ''] = tokens;
+  expect(keys.map(({ kid }) => kid)).toEqual([newest, former].map((token) => decodeProtectedHeader(token).kid));
+  expect(await Promise.all(tokens.map((token) => isVerified(emulator, token)))).toEqual([false, true, true]);
+  expect((await whoami(emulator, oldest)).status).toBe(401);
 });
 
 test('a client gets access of its own without a refresh token or an ID token, and a public client none', async () => {
