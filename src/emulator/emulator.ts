@@ -9,6 +9,7 @@ import { serveDeviceAuthorization, serveDevicePage } from './endpoints/device.ts
 import { serveDiscovery } from './endpoints/discovery.ts';
 import { serveCodeDelivery, serveCodePolling, serveConfig } from './endpoints/helper.ts';
 import { serveIntrospection } from './endpoints/introspection.ts';
+import { serveLogout } from './endpoints/logout.ts';
 import { serveOAuth2Token } from './endpoints/oauth2-token.ts';
 import { servePushedAuthorization } from './endpoints/pushed-authorization.ts';
 import { serveRegistration } from './endpoints/registration.ts';
@@ -181,6 +182,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   serveIntrospection(frontend);
   serveRegistration(frontend);
   serveUserinfo(frontend);
+  serveLogout(frontend);
 
   const listeners = {
     base: new OriginListener(base.server, settings.tls),

@@ -25,6 +25,8 @@ export interface ClientOptions {
    * the client's code/set address there.
    */
   readonly redirectUris?: readonly string[] | undefined;
+  /** Where a browser may go after a logout at `/oauth2/logout`. Default: nowhere. */
+  readonly postLogoutRedirectUris?: readonly string[] | undefined;
   /** Further claims of access tokens that are JWTs, such as `{ roles: ['admin'] }`. Default: none. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined;
 }

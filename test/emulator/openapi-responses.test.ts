@@ -23,7 +23,7 @@ test("each response in the emulator's OpenAPI document was returned by its opera
   const tool = 'http://127.0.0.1:1/tool';
   await using emulator = await startTestEmulator({
     onReuse: 'refuse',
-    clients: [{ ...HEATER, redirectUris: [tool] }, PUMP],
+    clients: [{ ...HEATER, redirectUris: [tool], postLogoutRedirectUris: [tool] }, PUMP],
   });
   const { baseUrl, frontendUrl, consoleUrl } = emulator;
 
@@ -174,6 +174,11 @@ test("each response in the emulator's OpenAPI document was returned by its opera
     await userinfo(bearer(first.access_token));
     await userinfo({ headers: { authorization: 'Bearer a b' } });
     await userinfo(bearer('unknown'));
+  }
+  const goodbye = { client_id: HEATER.id, post_logout_redirect_uri: tool };
+  for (const members of [{}, goodbye, { client_id: 'nobody', post_logout_redirect_uri: tool }]) {
+    await ask('get /oauth2/logout', `${frontendUrl}/oauth2/logout?${new URLSearchParams(members)}`);
+    await oauth2('logout', members);
   }
   await oauth2('device_authorization', { ...client, scope: '"' });
   await oauth2('device_authorization', {}, { authorization: 'Basic eDp5' });

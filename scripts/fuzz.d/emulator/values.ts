@@ -138,6 +138,10 @@ export function memberValues(
       fc.constantFrom<unknown>(['x'], [`${callbacks[1]}#x`], [], 'x'),
       fc.constant([callbacks[1]]),
     ),
+    post_logout_redirect_uris: odd(30, fc.constantFrom<unknown>(['x'], 'x'), fc.constant([callbacks[1]])),
+    // No client of the fuzzed emulator has registered an address, and no flow issues ID tokens.
+    post_logout_redirect_uri: good ? null : fc.constantFrom(...callbacks),
+    id_token_hint: good ? null : mutatedText(known.one('accessTokens')),
     token_endpoint_auth_method: entry('client_secret_post'),
     grant_types: fc.constant(['authorization_code', 'refresh_token']),
     response_types: fc.constant(['code']),

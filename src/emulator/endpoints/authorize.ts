@@ -208,7 +208,11 @@ function rememberLogin(
   login: BrowserLogin,
 ): void {
   if (portal.settings.forgetLogins) return;
-  const path = requestContext(request).oauth2 ? '/oauth2' : '/sso';
-  const isSecure = portal.origins().frontend.startsWith('https:');
-  reply.header('set-cookie', portal.browserLogins.issueCookie(login, path, isSecure));
+  const isSecure = portal.settings.tls;
+  reply.header('set-cookie', portal.browserLogins.issueCookie(login, loginCookiePath(request), isSecure));
+}
+
+/** The path of the pages that share a login. */
+export function loginCookiePath(request: FastifyRequest): string {
+  return requestContext(request).oauth2 ? '/oauth2' : '/sso';
 }

@@ -48,6 +48,7 @@ function serverMetadata({ origins, settings }: EmulatedPortal): object {
     revocation_endpoint: `${issuer}/oauth2/revoke`,
     introspection_endpoint: `${issuer}/oauth2/introspect`,
     ...(settings.registration && { registration_endpoint: `${issuer}/oauth2/register` }),
+    end_session_endpoint: `${issuer}/oauth2/logout`,
     userinfo_endpoint: `${issuer}/oauth2/userinfo`,
     scopes_supported: settings.scopes?.split(' ') ?? ['openid', 'profile', 'email', 'offline_access'],
     response_types_supported: hasCode ? ['code'] : [],

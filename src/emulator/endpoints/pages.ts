@@ -15,7 +15,7 @@ p{margin:.75rem 0}
 label{display:block;margin:1rem 0 .25rem}
 input,button{font:inherit;color:inherit;box-sizing:border-box;width:100%;padding:.7rem;border:1px solid var(--line);border-radius:.5rem;background:var(--card)}
 button{margin-top:.75rem;cursor:pointer}
-button[value=login],button[value=continue],button:not([value]){margin-top:1.5rem;background:var(--main);border-color:var(--main);color:var(--on-main);font-weight:600}
+button[value=login],button[value=continue],button[value=logout],button:not([value]){margin-top:1.5rem;background:var(--main);border-color:var(--main);color:var(--on-main);font-weight:600}
 :focus-visible{outline:3px solid var(--main);outline-offset:2px}
 .hint,.problem{padding:.6rem .8rem;border-radius:.5rem;background:var(--soft)}
 .problem{border-left:.3rem solid var(--bad)}
@@ -155,6 +155,29 @@ export function codePage(client: string, code: string): string {
 <p>If <b class="client">${client}</b> does not continue automatically, enter this code there. It is valid for less than a minute.</p>
 <p><code>${code}</code></p>
 <p>Then you can close this page.</p>`,
+  );
+}
+
+/**
+ * The page that asks whether a user wants to log out. Its form posts to the page's own address.
+ * @param client the name of the client that asks for it, or null
+ * @param fields what the form of the request contained
+ */
+export function logoutPage(
+  client: string | null,
+  user: string,
+  fields: readonly (readonly [string, string])[],
+): string {
+  const who = client === null ? '' : html`<p><b class="client">${client}</b> asks for it.</p>`;
+  const hidden = fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`).join('');
+  return page(
+    'Log out',
+    html`<h1>Log out ${user}?</h1>
+!${who}
+<form method="post">
+!${hidden}
+<button name="action" value="logout">Log out</button>
+</form>`,
   );
 }
 

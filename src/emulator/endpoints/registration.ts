@@ -64,7 +64,7 @@ function readMetadata(request: FastifyRequest): RegistrationMetadata | { error: 
   const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), RegistrationMetadata), bodyText(request));
   if (!parsed.success) {
     const path = v.getDotPath(parsed.issues[0]) ?? 'the body';
-    const error = path.startsWith('redirect_uris') ? 'invalid_redirect_uri' : 'invalid_client_metadata';
+    const error = path.includes('redirect_uris') ? 'invalid_redirect_uri' : 'invalid_client_metadata';
     return fail(error, `${path} is missing or has a value that is not supported`);
   }
   const { output } = parsed;
@@ -85,6 +85,7 @@ function toClient(metadata: RegistrationMetadata, secret: string | null = null) 
     name: metadata.client_name ?? 'A client that has registered itself',
     redirectUrl: 'accept',
     redirectUris: metadata.redirect_uris,
+    postLogoutRedirectUris: metadata.post_logout_redirect_uris,
     claims: {},
     metadata,
   } as const;

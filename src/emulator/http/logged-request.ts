@@ -16,6 +16,7 @@ export const ENDPOINTS = [
   'introspect',
   'register',
   'userinfo',
+  'logout',
   'whoami',
   'discovery',
   'device_authorization',

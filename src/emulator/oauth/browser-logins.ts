@@ -28,14 +28,24 @@ export class BrowserLogins {
 
   /** @param header the `Cookie` header @returns the login, or null if the browser is not known */
   find(header: string | undefined): BrowserLogin | null {
-    const pairs = (header ?? '').split(';').map((pair) => pair.trim());
-    const value = pairs.find((pair) => pair.startsWith(`${COOKIE_NAME}=`))?.slice(COOKIE_NAME.length + 1);
-    return value === undefined ? null : (this.#logins.get(hash(value)) ?? null);
+    return this.#logins.get(hash(cookieValue(header))) ?? null;
+  }
+
+  /** Ends the login of a browser. @param header the `Cookie` header @returns the `Set-Cookie` header */
+  end(header: string | undefined, path: string): string {
+    this.#logins.delete(hash(cookieValue(header)));
+    return `${COOKIE_NAME}=; Path=${path}; Max-Age=0`;
   }
 
   clear(): void {
     this.#logins.clear();
   }
+}
+
+/** The value of the cookie; empty if there is none. */
+function cookieValue(header = ''): string {
+  const pairs = header.split(';').map((pair) => pair.trim());
+  return pairs.find((pair) => pair.startsWith(`${COOKIE_NAME}=`))?.slice(COOKIE_NAME.length + 1) ?? '';
 }
 
 function hash(value: string): string {

@@ -92,7 +92,7 @@ export function checkAuthorizationParameters(
   const { scope } = requested;
   const pkce = readCodeChallenge(parameters, settings);
   if ('refused' in pkce) return fail('invalid_request', pkce.refused);
-  const demands = readLoginDemands(parameters);
+  const demands = readLoginDemands(portal, parameters);
   if ('refused' in demands) return fail('invalid_request', demands.refused);
   const binding = {
     sentRedirectUri: sent !== undefined,
@@ -108,17 +108,24 @@ export function checkAuthorizationParameters(
 /** The values of `prompt` (OpenID Connect Core, 3.1.2.1). */
 export const PROMPTS = ['none', 'login', 'consent', 'select_account'];
 
-/** Reads `prompt`, `max_age` and `login_hint`. Every page asks for consent and offers another user. */
-function readLoginDemands(parameters: ReadonlyMap<string, string>): LoginDemands | { readonly refused: string } {
+/** Reads `prompt`, `max_age`, `login_hint` and `id_token_hint`. Every page asks for consent and offers another user. */
+function readLoginDemands(
+  { signingKey }: EmulatedPortal,
+  parameters: ReadonlyMap<string, string>,
+): LoginDemands | { readonly refused: string } {
   const prompts = parameters.get('prompt')?.split(' ') ?? [];
   if (prompts.some((one) => !PROMPTS.includes(one))) return { refused: `prompt must be one of ${PROMPTS.join(', ')}` };
   if (prompts.includes('none') && prompts.length > 1) return { refused: 'prompt none excludes the others' };
   const maxAge = parameters.get('max_age') ?? null;
   if (maxAge !== null && !/^\d{1,9}$/.test(maxAge)) return { refused: 'max_age must be a number of seconds' };
+  const hint = parameters.get('id_token_hint');
+  const claims = hint === undefined ? {} : signingKey.verify('JWT', hint);
+  if (claims === null) return { refused: 'id_token_hint must be an ID token of this server' };
+  const { sub } = claims;
   return {
     prompt: (['none', 'login'] as const).find((one) => prompts.includes(one)) ?? null,
     maxAge: maxAge === null ? null : Number(maxAge),
-    user: parameters.get('login_hint') ?? null,
+    user: typeof sub === 'string' ? sub : (parameters.get('login_hint') ?? null),
   };
 }
 

@@ -20,6 +20,7 @@ const ServerMetadata = v.strictObject({
   revocation_endpoint: v.pipe(v.string(), v.url()),
   introspection_endpoint: v.pipe(v.string(), v.url()),
   registration_endpoint: v.exactOptional(url('Only with the setting registration')),
+  end_session_endpoint: v.pipe(v.string(), v.url()),
   userinfo_endpoint: v.pipe(v.string(), v.url()),
   scopes_supported: texts('The setting scopes, otherwise those of OpenID Connect; others exist, too'),
   response_types_supported: v.array(v.string()),
@@ -66,6 +67,7 @@ const authorizationFields = {
   prompt: v.optional(text('none, login, consent or select_account')),
   max_age: v.optional(text('How long ago the user may have logged in, in seconds')),
   login_hint: v.optional(text('The name of the user')),
+  id_token_hint: v.optional(text('An ID token of the user')),
   resource: v.optional(text('The API that the access token is for (RFC 8707)')),
   ...challengeFields,
   dpop_jkt: v.optional(text('The thumbprint of the key that the client must prove (RFC 9449, 10)')),
@@ -131,6 +133,13 @@ const unauthenticated = {
   description: 'Client authentication failed; nothing was used up',
   body: oauthErrorBody('invalid_client'),
   headers: { 'www-authenticate': 'If the client used the Authorization header' },
+};
+
+const logoutFields = {
+  id_token_hint: v.optional(text('An ID token of the user; without it the user is asked')),
+  client_id: v.optional(text('Default: that of the id_token_hint')),
+  post_logout_redirect_uri: v.optional(text('Exactly as registered for the client')),
+  state: v.optional(v.string()),
 };
 
 /** RFC 7591, 3.2.1. */
@@ -379,6 +388,26 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
           body: v.looseObject({ sub: v.string(), name: v.string(), preferred_username: v.string() }),
         },
         ...invalidBearer,
+      },
+    }),
+  ),
+  ...(['get', 'post'] as const).map(
+    (method): EmulatorOperation => ({
+      method,
+      path: '/oauth2/logout',
+      origin: 'frontend',
+      id: `${method}Logout`,
+      summary: 'End the login of a browser (OpenID Connect RP-Initiated Logout)',
+      ...(method === 'get'
+        ? { query: v.strictObject(logoutFields) }
+        : { form: v.object({ ...logoutFields, action: v.optional(text('logout: the user has confirmed it')) }) }),
+      responses: {
+        200: { description: 'A page that asks for a confirmation, or says that it is done', body: 'text/html' },
+        [method === 'get' ? 302 : 303]: {
+          description: 'Done; redirect to the post_logout_redirect_uri',
+          headers: { location: 'With state' },
+        },
+        400: { description: 'A page: a parameter is invalid', body: 'text/html' },
       },
     }),
   ),

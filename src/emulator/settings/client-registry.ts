@@ -14,24 +14,22 @@ export interface Client {
   readonly name: string;
   readonly redirectUrl: 'accept' | 'refuse';
   readonly redirectUris: readonly string[];
+  readonly postLogoutRedirectUris: readonly string[];
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
+const address = v.pipe(
+  v.string(),
+  v.url(),
+  v.check((uri) => !uri.includes('#')),
+);
+const addresses = v.pipe(v.array(address), v.maxLength(20));
+
 /** RFC 7591, 2. Other members are ignored, as the RFC says. */
 export const RegistrationMetadata = v.object({
-  redirect_uris: v.optional(
-    v.pipe(
-      v.array(
-        v.pipe(
-          v.string(),
-          v.url(),
-          v.check((uri) => !uri.includes('#')),
-        ),
-      ),
-      v.maxLength(20),
-    ),
-    [],
-  ),
+  redirect_uris: v.optional(addresses, []),
+  /** OpenID Connect RP-Initiated Logout, 3.1. */
+  post_logout_redirect_uris: v.optional(addresses, []),
   client_name: v.optional(v.pipe(v.string(), v.maxLength(200))),
   token_endpoint_auth_method: v.optional(
     v.picklist(['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt']),
@@ -108,6 +106,7 @@ export class ClientRegistry {
   /** Replaces those that have registered themselves. @param saved oldest first */
   restore(saved: readonly RegisteredClient[]): void {
     this.#registered.clear();
-    for (const client of saved) this.#registered.set(client.id, client);
+    // A state file of a former version has no such addresses.
+    for (const client of saved) this.#registered.set(client.id, { ...{ postLogoutRedirectUris: [] }, ...client });
   }
 }

@@ -97,6 +97,7 @@ const CLIENT_OPTION_KEYS: KeysOf<ClientOptions> = {
   name: true,
   redirectUrl: true,
   redirectUris: true,
+  postLogoutRedirectUris: true,
   claims: true,
 };
 const USER_OPTION_KEYS: KeysOf<UserOptions> = { name: true, password: true, claims: true };
@@ -192,6 +193,7 @@ function resolveClient(options: ClientOptions): Client {
     name: options.name ?? options.id,
     redirectUrl: options.redirectUrl ?? 'accept',
     redirectUris: options.redirectUris ?? [],
+    postLogoutRedirectUris: options.postLogoutRedirectUris ?? [],
     claims: options.claims ?? {},
   };
 }

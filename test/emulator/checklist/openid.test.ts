@@ -5,11 +5,13 @@ import { rememberSecrets } from '../../support/logs.ts';
 import { StockClient, startCloud, TOOL } from '../oauth2/stock-client.ts';
 import { ALICE, get, post, redirectLocation } from '../portal-client.ts';
 
+const GOODBYE = 'https://tool.example/bye?keep=1';
+const CLIENTS = [{ ...TOOL, postLogoutRedirectUris: [GOODBYE] }, { id: 'other' }];
 const BOB = { name: 'bob', password: 'battery staple' };
 
 /** A server with two users, and a browser in which ALICE has logged in and allowed the scopes openid and read. */
 async function withBrowser(options: EmulatorOptions = {}) {
-  const cloud = await startCloud({ users: [ALICE, BOB], pkce: 'ignored', ...options });
+  const cloud = await startCloud({ clients: CLIENTS, users: [ALICE, BOB], pkce: 'ignored', ...options });
   const { emulator } = cloud;
   const stock = await StockClient.discover(cloud);
   const url = (more: Record<string, string>) => stock.authorizationUrl({ scope: 'openid read', state: 's', ...more });
@@ -46,6 +48,19 @@ async function withBrowser(options: EmulatorOptions = {}) {
       const tokens = (await answer.json()) as { id_token: string };
       return { ...tokens, claims: decodeJwt(tokens.id_token) };
     },
+    /** Opens the logout endpoint. @param form sent by POST if it is given */
+    async logOut(query: Record<string, string>, form?: Record<string, string>) {
+      const address = `${stock.server.end_session_endpoint}?${new URLSearchParams(query)}`;
+      const response = form === undefined ? await get(address, { cookie }) : await post(address, form, { cookie });
+      const page = await response.text();
+      return {
+        status: response.status,
+        location: redirectLocation(response),
+        isAsked: page.includes('Log out alice?'),
+        page,
+      };
+    },
+    isLoggedIn: async () => (await get(url({}), { cookie })).text().then((page) => page.includes('Continue as alice')),
     logIn(more: Record<string, string> = {}, user = ALICE) {
       return this.submit(more, { username: user.name, password: user.password, action: 'login' });
     },
@@ -108,4 +123,62 @@ test('OpenID Connect Core, 3.1.2.1: login_hint fills in the name, and another us
   const hinted = await browser.exchange(await get(browser.url({ login_hint: BOB.name })));
   expect(hinted.claims.sub).toBe('bob');
   expect((await browser.open({ prompt: 'none' })).outcome).toBe('code');
+});
+
+test('OpenID Connect Core, 3.1.2.1: id_token_hint names the user who must be logged in, and must be a token of the server', async () => {
+  await using browser = await withBrowser();
+  const ofBob = (await browser.logIn({}, BOB))?.id_token ?? '';
+  const ofAlice = (await browser.logIn())?.id_token ?? '';
+  browser.clock.pass(86_400);
+  expect((await browser.open({ prompt: 'none', id_token_hint: ofAlice })).outcome).toBe('code');
+  expect((await browser.open({ prompt: 'none', id_token_hint: ofBob })).outcome).toBe('login_required');
+  expect((await browser.open({ id_token_hint: `${ofBob}x` })).outcome).toBe('invalid_request');
+});
+
+test('RP-Initiated Logout, 2: with the ID token of the user the browser is logged out at once, and goes to the address of the client', async () => {
+  await using browser = await withBrowser();
+  for (const method of ['GET', 'POST']) {
+    const id_token_hint = (await browser.logIn())?.id_token ?? '';
+    browser.clock.pass(86_400);
+    const request = { id_token_hint, post_logout_redirect_uri: GOODBYE, state: 'a b' };
+    const out = method === 'GET' ? await browser.logOut(request) : await browser.logOut({}, request);
+    expect([out.status, out.location]).toEqual([method === 'GET' ? 302 : 303, `${GOODBYE}&state=a%20b`]);
+    expect(await browser.isLoggedIn()).toBe(false);
+    expect((await browser.open({ prompt: 'none' })).outcome).toBe('login_required');
+  }
+  expect(browser.emulator.grants().every(({ revoked }) => !revoked)).toBe(true);
+});
+
+test('RP-Initiated Logout, 2: without the ID token of the user the page asks first', async () => {
+  await using browser = await withBrowser();
+  const ofBob = (await browser.logIn({}, BOB))?.id_token ?? '';
+  await browser.logIn();
+  const request = { client_id: TOOL.id, post_logout_redirect_uri: GOODBYE };
+  for (const unsure of [request, {}, { ...request, id_token_hint: ofBob }]) {
+    expect(await browser.logOut(unsure)).toMatchObject({ status: 200, isAsked: true });
+    const posted = await browser.logOut({}, { ...unsure, state: '"x"' });
+    expect(posted).toMatchObject({ status: 200, isAsked: true });
+    expect(posted.page).toContain('<input type="hidden" name="state" value="&#34;x&#34;">');
+    expect(await browser.isLoggedIn()).toBe(true);
+  }
+  expect((await browser.logOut(request, { action: 'logout' })).location).toBe(GOODBYE);
+  expect(await browser.isLoggedIn()).toBe(false);
+  expect(await browser.logOut({})).toMatchObject({ status: 200, isAsked: false });
+});
+
+test('RP-Initiated Logout, 3: an address that is not registered, and an ID token of another server or client end nothing', async () => {
+  await using browser = await withBrowser();
+  const id_token_hint = (await browser.logIn())?.id_token ?? '';
+  await using other = await withBrowser();
+  const foreign = (await other.logIn())?.id_token ?? '';
+  const wrong = [
+    { id_token_hint, post_logout_redirect_uri: `${GOODBYE}&` },
+    { client_id: 'other', post_logout_redirect_uri: GOODBYE },
+    { post_logout_redirect_uri: GOODBYE },
+    { id_token_hint: foreign },
+    { id_token_hint, client_id: 'other' },
+  ];
+  for (const request of wrong)
+    expect(await browser.logOut(request), JSON.stringify(request)).toMatchObject({ status: 400, location: '' });
+  expect(await browser.isLoggedIn()).toBe(true);
 });
