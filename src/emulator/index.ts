@@ -24,6 +24,7 @@ export type {
   Interceptor,
   UserOptions,
 } from './options.ts';
+export { parseClient, parseUser } from './settings/clients-and-users.ts';
 export type { SettingOptions, Settings } from './settings/settings.ts';
 export { OptionError } from './settings/validation.ts';
 export { StateFileError } from './state-file.ts';

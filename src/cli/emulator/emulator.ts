@@ -13,9 +13,10 @@ import { waitForTerminationSignal } from '../terminal/signals.ts';
 import { readOptionsFile } from './options-file.ts';
 
 /** The values of the flags: the library's options; repeatable flags have other names. */
-interface Options extends Omit<EmulatorOptions, 'allowedHosts' | 'clients' | 'users' | 'faults'> {
+interface Options extends Omit<EmulatorOptions, 'allowedHosts' | 'clients' | 'redirectUris' | 'users' | 'faults'> {
   readonly allowedHost?: string[];
   readonly client?: ClientOptions[];
+  readonly redirectUri?: string[];
   readonly user?: UserOptions[];
   readonly fault?: string[];
   readonly options?: string;
@@ -36,8 +37,13 @@ export function emulatorCommand(): Command {
     )
     .option(
       '--client <id:secret>',
-      'a client; without --profile its id must be a UUID; may be repeated (default: a generated one)',
+      'a client; without a secret a public one; may be repeated (default: a generated one)',
       collectClient,
+    )
+    .option(
+      '--redirect-uri <uri>',
+      'an address at which these clients may receive codes of /oauth2/; may be repeated (default: none)',
+      collectText,
     )
     .addOption(
       new Option(
@@ -57,7 +63,7 @@ export function emulatorCommand(): Command {
     .option('--seed <n>', 'seed of the random numbers for fault probabilities (default: 0)', parseNonNegativeInteger)
     .option(
       '--options <file>',
-      'a TOML file with options, their names written with underscores; options on the command line take precedence',
+      'a TOML or JSON file with options, their names written with underscores; options on the command line take precedence',
     )
     .option('--json', 'print its addresses and credentials as one line of JSON');
   return addSettingOptions(command).action(async ({ options: file }: Options) => {
@@ -117,23 +123,25 @@ function settingOption(name: string, { values, initial, nothing, description }: 
   }
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
 async function startFromOptions(
-  { allowedHost, client, user, fault, json: _, options: __, ...options }: Options,
+  {
+    allowedHost,
+    client: clients,
+    redirectUri: redirectUris,
+    user: users,
+    fault,
+    json: _,
+    options: __,
+    ...options
+  }: Options,
   command: Command,
 ): Promise<Emulator> {
-  for (const { id } of client ?? []) {
-    // The value is not shown: if ID and secret were swapped, it is the secret.
-    if (options.profile === undefined && !UUID.test(id))
-      command.error('error: --client: the ID must be a UUID, xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx');
-  }
   const { FaultError, OptionError, parseFault, startEmulator, StateFileError } = await import(
     '../../emulator/index.ts'
   );
   try {
     const faults = fault?.map(parseFault);
-    const settings: EmulatorOptions = { ...options, allowedHosts: allowedHost, clients: client, users: user, faults };
+    const settings: EmulatorOptions = { ...options, allowedHosts: allowedHost, clients, redirectUris, users, faults };
     return await startEmulator(settings);
   } catch (error) {
     if (error instanceof FaultError) command.error(`error: --fault: ${error.message}`);
@@ -203,7 +211,8 @@ function printEmulator(
 }
 
 function collectClient(text: string, before: readonly ClientOptions[] = []): ClientOptions[] {
-  const [id, secret] = splitPair(text, 'ID:SECRET');
+  if (!text.includes(':')) return [...before, { id: text }];
+  const [id, secret] = splitPair(text, 'ID:SECRET or ID');
   return [...before, { id, secret }];
 }
 

@@ -6,9 +6,9 @@ import { didYouMean } from '../../system/did-you-mean.ts';
 const COMMAND_LINE_ONLY = ['options', 'json', 'help'];
 
 /**
- * Sets a command's options from a TOML file. Its keys are the flags' names with underscores. Its values are what a flag
- * takes (seconds may be numbers), true or false for a flag without a value, and a list for a repeatable flag. A flag on
- * the command line takes precedence. If the file is invalid, the program ends as for wrong usage, with one line that
+ * Sets a command's options from a TOML or JSON file. Its keys are the flags' names with underscores. Its values are what
+ * a flag takes (seconds may be numbers), true or false for a flag without a value, and a list for a repeatable flag, whose
+ * clients, users and faults may be tables. A flag on the command line takes precedence. If the file is invalid, the program ends as for wrong usage, with one line that
  * names file and key.
  */
 export async function readOptionsFile(command: Command, file: string): Promise<void> {
@@ -17,15 +17,16 @@ export async function readOptionsFile(command: Command, file: string): Promise<v
       .map((option) => [optionKey(option), option] as const)
       .filter(([key]) => !COMMAND_LINE_ONLY.includes(key)),
   );
+  const tables = await tableParsers();
   const fail = (text: string) => command.error(`error: --options ${file}: ${text}`);
-  for (const [key, value] of Object.entries(await readToml(file, fail))) {
+  for (const [key, value] of Object.entries(await readFileOptions(file, fail))) {
     const option = options.get(key);
     if (option === undefined) {
       const keys = [...options.keys()];
       return fail(`${key.slice(0, 100)}: unknown key${didYouMean(key, keys)}; allowed keys: ${keys.join(', ')}`);
     }
-    const parsed = parseValue(option, value);
-    if ('problem' in parsed) return fail(`${key}: ${parsed.problem} (found ${describeValue(key, value)})`);
+    const parsed = parseValue(option, value, tables);
+    if ('problem' in parsed) return fail(`${key}: ${parsed.problem}`);
     if (command.getOptionValueSource(option.attributeName()) === 'cli') continue;
     command.setOptionValueWithSource(option.attributeName(), parsed.value, 'config');
   }
@@ -36,41 +37,61 @@ function optionKey(option: Option): string {
   return option.attributeName().replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-async function readToml(file: string, fail: (text: string) => never): Promise<object> {
+async function readFileOptions(file: string, fail: (text: string) => never): Promise<object> {
   const { parse, TomlError } = await import('smol-toml');
   try {
-    return parse(await readFile(file, 'utf8'));
+    const text = await readFile(file, 'utf8');
+    // No TOML begins like that.
+    return text.trimStart().startsWith('{') ? JSON.parse(text) : parse(text);
   } catch (error) {
+    if (error instanceof SyntaxError && !(error instanceof TomlError)) return fail('is not valid JSON');
     if (error instanceof TomlError) return fail(`line ${error.line} is not valid TOML`);
     return fail(`can't be read (${error instanceof Error && 'code' in error ? error.code : 'unknown reason'})`);
   }
 }
 
+/** Parses a table in the list of a repeatable flag. @throws Error with what is wrong */
+type TableParsers = Readonly<Record<string, (table: object) => unknown>>;
+
+async function tableParsers(): Promise<TableParsers> {
+  const { parseClient, parseUser } = await import('../../emulator/index.ts');
+  return { client: parseClient, user: parseUser, fault: (table) => JSON.stringify(table) };
+}
+
 /** Parses a value of the file as the flag parses its argument. */
-function parseValue(option: Option, value: unknown): { readonly value: unknown } | { readonly problem: string } {
+function parseValue(
+  option: Option,
+  value: unknown,
+  tables: TableParsers,
+): { readonly value: unknown } | { readonly problem: string } {
+  const key = optionKey(option);
+  const invalid = (problem: string) => ({ problem: `${problem} (found ${describeValue(key, value)})` });
   if (option.isBoolean() || option.negate) {
-    return typeof value === 'boolean' ? { value } : { problem: 'must be true or false' };
+    return typeof value === 'boolean' ? { value } : invalid('must be true or false');
   }
-  const texts: unknown[] = Array.isArray(value) ? value : [value];
-  const repeats = REPEATABLE_KEYS.has(optionKey(option));
+  const repeats = REPEATABLE_KEYS.has(key);
+  if (Array.isArray(value) !== repeats) return invalid(repeats ? 'must be a list' : 'must be a string or a number');
+  const entries: unknown[] = Array.isArray(value) ? value : [value];
   let parsed: unknown;
-  for (const text of texts) {
-    if ((typeof text !== 'string' && typeof text !== 'number') || Array.isArray(value) !== repeats) {
-      return { problem: repeats ? 'must be a list of strings' : 'must be a string or a number' };
-    }
+  for (const entry of entries) {
+    const parseTable = tables[key];
     try {
-      parsed = option.parseArg === undefined ? String(text) : option.parseArg(String(text), parsed);
+      if (typeof entry === 'object' && entry !== null && parseTable !== undefined)
+        parsed = [...(Array.isArray(parsed) ? parsed : []), parseTable(entry)];
+      else if (typeof entry !== 'string' && typeof entry !== 'number')
+        return invalid(repeats ? 'must be a list of strings' : 'must be a string or a number');
+      else parsed = option.parseArg === undefined ? String(entry) : option.parseArg(String(entry), parsed);
     } catch (error) {
-      if (!(error instanceof InvalidArgumentError)) throw error;
+      if (!(error instanceof InvalidArgumentError)) return { problem: error instanceof Error ? error.message : '' };
       const message = error.message.replace(/^Allowed choices are/, 'must be one of').replace(/^Must/, 'must');
-      return { problem: message.replace(/\.$/, '') };
+      return invalid(message.replace(/\.$/, ''));
     }
   }
   return { value: parsed };
 }
 
 /** The keys of repeatable flags. */
-const REPEATABLE_KEYS: ReadonlySet<string> = new Set(['allowed_host', 'client', 'user', 'fault']);
+const REPEATABLE_KEYS: ReadonlySet<string> = new Set(['allowed_host', 'client', 'redirect_uri', 'user', 'fault']);
 
 /** Describes a value for an error message. Values of repeatable keys are not shown: they may be secrets. */
 function describeValue(key: string, value: unknown): string {

@@ -79,6 +79,7 @@ const START_OPTION_KEYS: KeysOf<Omit<EmulatorOptions, keyof Settings>> = {
   allowedHosts: true,
   profile: true,
   clients: true,
+  redirectUris: true,
   users: true,
   state: true,
   tls: true,
@@ -121,7 +122,9 @@ export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
     throw new OptionError(`caFile: needs tls (found ${options.caFile} without tls)`);
   }
   const profile = resolveProfile(options.profile);
-  const clients = (options.clients ?? [defaultClient(profile)]).map(resolveClient);
+  const clients = (options.clients ?? [defaultClient(profile)]).map((one) =>
+    resolveClient({ ...one, redirectUris: one.redirectUris ?? options.redirectUris }),
+  );
   const users = options.users ?? [{ name: 'demo', password: 'demo' }];
   const publicHost = options.publicHost ?? (wildcard ? '127.0.0.1' : host);
   const clientsById = indexByName('clients', 'ID', clients, (one) => one.id);

@@ -101,7 +101,7 @@ const SURFACE = `import {
   type EmulatorOptions, type Endpoint, type InterceptedRequest, type FailedAuthentications, FaultError, type FaultOptions, type FastPolls,
   type FaultView, type Findings, type GrantFinding, type GrantView, type Interceptor, type LoggedRequest, LoginError,
   type LoginRequest, type LoginResult, type Observations, OptionError, parseFault, type Poll, type PollFindings,
-  type SecretKind, startEmulator, StateFileError, type Settings, type SettingOptions, type UserOptions, type WaitingDevice, type WaitingLogin,
+  parseClient, parseUser, type SecretKind, startEmulator, StateFileError, type Settings, type SettingOptions, type UserOptions, type WaitingDevice, type WaitingLogin,
 } from 'latchkey-emulator';
 
 export type All = [
@@ -110,7 +110,9 @@ export type All = [
   LoginRequest, LoginResult, Observations, Poll, PollFindings, SecretKind, Settings, SettingOptions, UserOptions,
   WaitingLogin,
 ];
-const portal: Emulator = await startEmulator({ clients: [{ id: crypto.randomUUID(), secret: 's' }], onReuse: 'refuse' });
+const clients: ClientOptions[] = [parseClient({ id: crypto.randomUUID(), secret: 's' })];
+const users: UserOptions[] = [parseUser({ name: 'ann', password: 'pw' })];
+const portal: Emulator = await startEmulator({ clients, users, onReuse: 'refuse' });
 const fault: FaultView = portal.addFault(parseFault('{"kind":"hang","endpoint":"token"}'));
 const settings: Settings = portal.settings;
 console.log(typeof fault.id, settings.tokenLifetime + portal.clock.offset);
@@ -192,7 +194,7 @@ test('the options file of the guide is accepted by the emulator', async () => {
   project.write('emulator.toml', readExample('Start it', 'toml'));
   using emulator = await launch('--options', 'emulator.toml');
   const shown = async (path: string) => (await fetch(`${emulator.first.base_url}/_emulator/${path}`)).json();
-  expect(emulator.first.client_secret).toBe('bench-secret');
+  expect(emulator.first.client_secret).toBe('shop-secret');
   expect(await shown('settings')).toMatchObject({ token_lifetime: 60, on_reuse: 'revoke-family' });
   expect(await shown('faults')).toMatchObject({ faults: [{ kind: 'commit_then_drop', left: 1 }] });
 });
