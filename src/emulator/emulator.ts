@@ -170,7 +170,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   serveWhoami(base);
   serveResourceMetadata(base);
 
-  const frontend = createServer(portal, log, rates, tls);
+  const frontend = createServer(portal, log, rates, tls, settings.issuers);
   serveAuthorize(frontend);
   serveToken(frontend);
   serveDiscovery(frontend);

@@ -79,6 +79,11 @@ export interface EmulatorOptions extends SettingOptions {
    * Settings and clients given beside it win. Default: none.
    */
   readonly profile?: string | undefined;
+  /**
+   * Names of further issuers: `staff` is the issuer `{frontendUrl}/staff`, with the endpoints `{frontendUrl}/staff/oauth2/…`.
+   * Its grants are its own; it shares clients, users, keys and settings. Default: none.
+   */
+  readonly issuers?: readonly string[] | undefined;
   /** Default: one client with a generated ID and secret; without a secret if the profile's cloud issues none. */
   readonly clients?: readonly ClientOptions[] | undefined;
   /** Redirect URIs of the clients that name none of their own, and of the generated one. Default: none. */

@@ -77,6 +77,10 @@ export interface EmulatedPortal {
   /** The emulator's time, in milliseconds since 1970. */
   readonly now: () => number;
   readonly origins: () => EmulatorOrigins;
+  /** The name of the issuer that a request is for; null for the default one. */
+  readonly issuerName: string | null;
+  /** The identifier of that issuer. */
+  readonly issuer: () => string;
   readonly changes: ChangeEmitter;
   readonly issuedSecrets: IssuedSecrets;
   readonly audit: ClientAudit;
@@ -117,7 +121,11 @@ export function createPortal(
   const grants = new IssuedGrants(saved.grants ?? [], {
     tokens,
     now,
-    grantTokens: new GrantTokens({ tokens, signingKey, origins, issued: issuedSecrets }),
+    grantTokens: new GrantTokens({
+      ...{ tokens, signingKey, issued: issuedSecrets },
+      issuer: (name) => issuerUrl(origins(), name),
+      api: () => origins().base,
+    }),
     issued: issuedSecrets,
     audit,
     onChange: () => changes.emitChange('grants'),
@@ -130,6 +138,8 @@ export function createPortal(
     clock,
     now,
     origins,
+    issuerName: null,
+    issuer: () => issuerUrl(origins(), null),
     changes,
     issuedSecrets,
     audit,
@@ -160,6 +170,11 @@ export function createPortal(
       });
     },
   };
+}
+
+/** The identifier of an issuer. @param name null or undefined for the default one */
+export function issuerUrl({ frontend }: EmulatorOrigins, name: string | null | undefined): string {
+  return name == null ? frontend : `${frontend}/${name}`;
 }
 
 /** The helper's redirect target for a client (docs/portal.md, 4). */

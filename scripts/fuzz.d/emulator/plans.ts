@@ -56,6 +56,9 @@ const WEIGHTS: Readonly<Record<string, number>> = {
 };
 const USUAL_WEIGHT = 4;
 
+/** The name of an issuer beside the default one. */
+export const ISSUER = 'staff';
+
 const BEARER_OPERATIONS = new Set(['GET /api/whoami', 'GET /oauth2/userinfo', 'POST /oauth2/userinfo']);
 
 /** Requests to the emulator. */
@@ -95,15 +98,16 @@ function plan(operation: Operation, facts: EmulatorFacts, good: boolean): fc.Arb
     .record({
       origin: fc.constantFrom(...origins),
       path,
+      prefix: sometimes(good ? 0 : 10, fc.constant(`/${ISSUER}`), fc.constant('')),
       query,
       bearer:
         BEARER_OPERATIONS.has(name) || isManagement ? textTemplate`Authorization: Bearer ${token}` : fc.constant(''),
       body: bodyOf(name, requestBody?.content ?? {}, facts, good),
     })
-    .map(({ origin, path, query, bearer, body }) => ({
+    .map(({ origin, path, prefix, query, bearer, body }) => ({
       origin,
       method,
-      path: query.length === 0 ? path : `${path}?${query.join('&')}`,
+      path: `${origin === 'frontend' ? prefix : ''}${path}${query.length === 0 ? '' : `?${query.join('&')}`}`,
       heads: [bearer, ...body.heads],
       body: body.text,
     }));

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { FuzzPart, FuzzSubject } from '../run.ts';
 import { changeSettings, checkGoodFlow, dialFor, type EmulatorTarget, readSettings, setUpEmulator } from './flows.ts';
-import { emulatorRequests } from './plans.ts';
+import { emulatorRequests, ISSUER } from './plans.ts';
 import { EXTRACTION_RULES } from './values.ts';
 
 /** Clients and users of every fuzzed emulator; the second of each is the victim. */
@@ -22,6 +22,7 @@ const ARGS: readonly string[] = [
   'emulator',
   '--json',
   '--redirect-rule=any',
+  `--issuer=${ISSUER}`,
   ...CLIENTS.flatMap(({ id, secret }) => ['--client', `${id}:${secret}`]),
   ...USERS.flatMap(({ id, secret }) => ['--user', `${id}:${secret}`]),
 ];

@@ -13,8 +13,10 @@ import { waitForTerminationSignal } from '../terminal/signals.ts';
 import { readOptionsFile } from './options-file.ts';
 
 /** The values of the flags: the library's options; repeatable flags have other names. */
-interface Options extends Omit<EmulatorOptions, 'allowedHosts' | 'clients' | 'redirectUris' | 'users' | 'faults'> {
+interface Options
+  extends Omit<EmulatorOptions, 'allowedHosts' | 'issuers' | 'clients' | 'redirectUris' | 'users' | 'faults'> {
   readonly allowedHost?: string[];
+  readonly issuer?: string[];
   readonly client?: ClientOptions[];
   readonly redirectUri?: string[];
   readonly user?: UserOptions[];
@@ -43,6 +45,11 @@ export function emulatorCommand(): Command {
     .option(
       '--redirect-uri <uri>',
       'an address at which these clients may receive codes of /oauth2/; may be repeated (default: none)',
+      collectText,
+    )
+    .option(
+      '--issuer <name>',
+      'another issuer, at the frontend URL with /NAME; may be repeated (default: none)',
       collectText,
     )
     .addOption(
@@ -126,6 +133,7 @@ function settingOption(name: string, { values, initial, nothing, description }: 
 async function startFromOptions(
   {
     allowedHost,
+    issuer: issuers,
     client: clients,
     redirectUri: redirectUris,
     user: users,
@@ -141,7 +149,15 @@ async function startFromOptions(
   );
   try {
     const faults = fault?.map(parseFault);
-    const settings: EmulatorOptions = { ...options, allowedHosts: allowedHost, clients, redirectUris, users, faults };
+    const settings: EmulatorOptions = {
+      ...options,
+      allowedHosts: allowedHost,
+      issuers,
+      clients,
+      redirectUris,
+      users,
+      faults,
+    };
     return await startEmulator(settings);
   } catch (error) {
     if (error instanceof FaultError) command.error(`error: --fault: ${error.message}`);
@@ -160,6 +176,7 @@ async function startFromOptions(
 function withFlagName(message: string): string {
   const flag = message
     .replace(/^allowedHosts:/, 'allowedHost:')
+    .replace(/^issuers:/, 'issuer:')
     .replace(/^clients:/, 'client:')
     .replace(/^users:/, 'user:')
     .replace(/^faults:/, 'fault:')

@@ -91,7 +91,14 @@ function parseValue(
 }
 
 /** The keys of repeatable flags. */
-const REPEATABLE_KEYS: ReadonlySet<string> = new Set(['allowed_host', 'client', 'redirect_uri', 'user', 'fault']);
+const REPEATABLE_KEYS: ReadonlySet<string> = new Set([
+  'allowed_host',
+  'issuer',
+  'client',
+  'redirect_uri',
+  'user',
+  'fault',
+]);
 
 /** Describes a value for an error message. Values of repeatable keys are not shown: they may be secrets. */
 function describeValue(key: string, value: unknown): string {

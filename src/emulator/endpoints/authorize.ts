@@ -13,6 +13,7 @@ import {
   readAuthorizationRequest,
 } from '../oauth/authorization-request.ts';
 import type { BrowserLogin } from '../oauth/browser-logins.ts';
+import { isIssuedBy } from '../oauth/issuers.ts';
 import { readOAuth2AuthorizationRequest } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
@@ -128,11 +129,11 @@ export function showPrompt(request: FastifyRequest, reply: FastifyReply, prompt:
 }
 
 /** Whether a user has already given a client access to all that it requests. */
-function hasConsented({ grants }: EmulatedPortal, { client, scope }: LoginPrompt, user: string): boolean {
-  return grants.all().some((grant) => {
-    const isSame = grant.clientId === client.id && grant.user === user && !grant.revoked;
+function hasConsented(portal: EmulatedPortal, { client, scope }: LoginPrompt, user: string): boolean {
+  return portal.grants.all().some((grant) => {
+    const isSame = grant.clientId === client.id && grant.user === user && isIssuedBy(portal, grant);
     const granted = grant.scope?.split(' ') ?? [];
-    return isSame && (scope?.split(' ') ?? []).every((name) => granted.includes(name));
+    return isSame && !grant.revoked && (scope?.split(' ') ?? []).every((name) => granted.includes(name));
   });
 }
 
@@ -214,5 +215,6 @@ function rememberLogin(
 
 /** The path of the pages that share a login. */
 export function loginCookiePath(request: FastifyRequest): string {
-  return requestContext(request).oauth2 ? '/oauth2' : '/sso';
+  const { oauth2, portal } = requestContext(request);
+  return oauth2 ? new URL(`${portal.issuer()}/oauth2`).pathname : '/sso';
 }

@@ -37,7 +37,11 @@ function beginDeviceLogin(portal: EmulatedPortal, { client, form }: ClientReques
   const pkce = readCodeChallenge(form, settings);
   if ('refused' in pkce) return invalidRequest(pkce.refused);
   const offline = requestsOfflineAccess(scope, form);
-  return portal.deviceLogins.issue({ clientId: client.id, scope, challenge: pkce.challenge, offline }, settings);
+  const { issuerName: issuer } = portal;
+  return portal.deviceLogins.issue(
+    { issuer, clientId: client.id, scope, challenge: pkce.challenge, offline },
+    settings,
+  );
 }
 
 /** RFC 8628, 3.2. */
@@ -45,7 +49,7 @@ function deviceAuthorizationResponse(
   portal: EmulatedPortal,
   { deviceCode, userCode, issuedAt, expiresAt, interval }: DeviceLogin,
 ): object {
-  const verificationUri = `${portal.origins().frontend}/oauth2/device`;
+  const verificationUri = `${portal.issuer()}/oauth2/device`;
   return {
     device_code: deviceCode,
     user_code: userCode,
@@ -87,7 +91,8 @@ function findPrompt(
   const userCode = query?.get('user_code');
   const ownOrigin = [portal.origins().frontend];
   if (userCode === undefined) return { page: sendPage(reply, 200, userCodePage(null), ownOrigin) };
-  const login = portal.deviceLogins.findByUserCode(userCode);
+  const found = portal.deviceLogins.findByUserCode(userCode);
+  const login = (found?.issuer ?? null) === portal.issuerName ? found : undefined;
   const client = portal.settings.clients.get(login?.clientId ?? '');
   if (login === undefined || client === undefined || !portal.deviceLogins.isWaiting(login)) {
     return { page: sendPage(reply, 400, userCodePage(UNKNOWN_CODE_MESSAGE), ownOrigin) };

@@ -30,8 +30,9 @@ function serveKeys(app: FastifyInstance): void {
 }
 
 /** RFC 8414, 2. What a setting turns off is left out. */
-function serverMetadata({ origins, settings }: EmulatedPortal): object {
-  const issuer = origins().frontend;
+function serverMetadata(portal: EmulatedPortal): object {
+  const { settings } = portal;
+  const issuer = portal.issuer();
   const hasCode = settings.flows !== 'device';
   const hasDevice = settings.flows !== 'code';
   const methods = AUTHENTICATION_METHODS[settings.clientAuthentication];

@@ -3,6 +3,7 @@ import { invalidRequest, sendOAuthError } from '../http/oauth-error.ts';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
 import { readClientRequest } from '../http/token-request.ts';
+import { isIssuedBy } from '../oauth/issuers.ts';
 
 /**
  * Serves token introspection (RFC 7662) to every client that authenticates as at the token endpoint. It ignores
@@ -15,13 +16,14 @@ export function serveIntrospection(app: FastifyInstance): void {
       if ('problem' in received) return sendOAuthError(reply, received.problem);
       const token = received.form.get('token');
       if (token === undefined) return sendOAuthError(reply, invalidRequest('token is missing'));
-      const { grants, settings, origins } = requestContext(request).portal;
+      const { portal } = requestContext(request);
+      const { grants, settings, origins } = portal;
       const found = grants.inspect(token, settings);
-      if (found === null) return reply.send({ active: false });
+      if (found === null || !isIssuedBy(portal, found.grant)) return reply.send({ active: false });
       const { grant, issuedAt, expiresAt, jkt } = found;
       return reply.send({
         active: true,
-        iss: origins().frontend,
+        iss: portal.issuer(),
         sub: grant.user,
         username: grant.user,
         client_id: grant.clientId,

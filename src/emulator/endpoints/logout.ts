@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
 import { encodeParameter, withQueryParameters } from '../oauth/authorization-request.ts';
+import { verifyIdToken } from '../oauth/issuers.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import { loginCookiePath } from './authorize.ts';
 import { logoutPage, messagePage, sendPage } from './pages.ts';
@@ -36,13 +37,13 @@ const INVALID_PAGE = [
 ] as const;
 
 /** What a client asks for, or null if its request is invalid. */
-function readLogoutRequest({ origins, settings, signingKey }: EmulatedPortal, parameters: ReadonlyMap<string, string>) {
+function readLogoutRequest(portal: EmulatedPortal, parameters: ReadonlyMap<string, string>) {
   const hint = parameters.get('id_token_hint');
   // Also an expired one (RP-Initiated Logout, 4).
-  const claims = hint === undefined ? {} : signingKey.verify('JWT', hint);
-  if (claims === null || (hint !== undefined && claims['iss'] !== origins().frontend)) return null;
+  const claims = hint === undefined ? {} : verifyIdToken(portal, hint);
+  if (claims === null) return null;
   const id = parameters.get('client_id') ?? claims['aud'];
-  const client = settings.clients.get(String(id));
+  const client = portal.settings.clients.get(String(id));
   if (hint !== undefined && claims['aud'] !== id) return null;
   const target = parameters.get('post_logout_redirect_uri');
   if (target !== undefined && client?.postLogoutRedirectUris.includes(target) !== true) return null;

@@ -6,6 +6,7 @@ import { addOAuth2Route } from '../http/routes.ts';
 import { type ClientRequest, readClientRequest, unmetOfRequest } from '../http/token-request.ts';
 import { isResource } from '../oauth/grant-tokens.ts';
 import type { IssuedGrant, TokenResponseBody } from '../oauth/issued-grants.ts';
+import { isIssuedBy } from '../oauth/issuers.ts';
 import { readRequestedScope, rejectCodeVerifier } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -67,12 +68,13 @@ function handleTokenRequest(
     return grant === 'client_credentials' ? grantToClient(portal, received) : grantForToken(portal, received);
   }
   if (!form.has('refresh_token')) return invalidRequest('refresh_token is missing');
+  const grantOfToken = portal.grants.findByRefreshToken(client.id, refreshToken);
+  if (grantOfToken === null || !isIssuedBy(portal, grantOfToken)) return invalidGrant('unknown token');
   const isBound = client.secret === null && client.jwks === null && refreshToken?.jkt !== undefined;
   if (isBound && refreshToken.jkt !== jkt) return invalidGrant('the refresh token is bound to another key');
   const tokens = portal.grants.refresh(client.id, refreshToken, portal.settings, jkt);
   if ('refused' in tokens) return invalidGrant(tokens.refused);
-  const user = portal.grants.findByRefreshToken(client.id, refreshToken)?.user ?? '';
-  return { tokens, withRefreshToken: portal.settings.refreshTokenInRefresh, user };
+  return { tokens, withRefreshToken: portal.settings.refreshTokenInRefresh, user: grantOfToken.user };
 }
 
 /** The grant of a grant_type, or null if it is not supported or turned off. */
@@ -92,7 +94,7 @@ function exchangeCode(portal: EmulatedPortal, { client, form, jkt }: ClientReque
   const code = findUnusedCode(portal, client, form.get('code'));
   if ('error' in code) return code;
   const { oauth2: binding } = code;
-  if (binding === undefined) return invalidGrant('unknown code');
+  if (binding === undefined || (binding.issuer ?? null) !== portal.issuerName) return invalidGrant('unknown code');
   const redirectUri = form.get('redirect_uri');
   if (
     binding.sentRedirectUri ? redirectUri !== code.redirectUri : (redirectUri ?? code.redirectUri) !== code.redirectUri
@@ -103,6 +105,7 @@ function exchangeCode(portal: EmulatedPortal, { client, form, jkt }: ClientReque
   if (problem !== null) return invalidGrant(problem);
   if (binding.jkt !== undefined && binding.jkt !== jkt) return invalidGrant('the code is bound to another key');
   const grant = portal.grants.create(client.id, code.user, code.scope, {
+    issuer: portal.issuerName,
     nonce: binding.nonce,
     resource: form.get('resource') ?? binding.resource,
     loggedInAt: binding.loggedInAt ?? code.issuedAt,
@@ -117,7 +120,8 @@ function pollDeviceCode(portal: EmulatedPortal, { client, form, jkt }: ClientReq
   if (deviceCode === undefined) return invalidRequest('device_code is missing');
   const { deviceLogins } = portal;
   const login = deviceLogins.find(deviceCode);
-  if (login === undefined || login.clientId !== client.id) return invalidGrant('unknown device code');
+  const isOwn = login?.clientId === client.id && (login.issuer ?? null) === portal.issuerName;
+  if (login === undefined || !isOwn) return invalidGrant('unknown device code');
   if (login.grantId !== null) return invalidGrant('the device code was used before');
   const { decision } = login;
   if (deviceLogins.isExpired(login)) return deviceError('expired_token', 'the device code has expired');
@@ -130,6 +134,7 @@ function pollDeviceCode(portal: EmulatedPortal, { client, form, jkt }: ClientReq
   const problem = rejectCodeVerifier(login.challenge, form.get('code_verifier'), portal.settings);
   if (problem !== null) return invalidGrant(problem);
   const grant = portal.grants.create(client.id, decision.user, login.scope, {
+    issuer: portal.issuerName,
     resource: form.get('resource'),
     loggedInAt: portal.now(),
   });
@@ -141,7 +146,10 @@ function pollDeviceCode(portal: EmulatedPortal, { client, form, jkt }: ClientReq
 function grantToClient(portal: EmulatedPortal, { client, form, jkt }: ClientRequest): IssuedTokens | OAuthError {
   const requested = readRequestedScope(form.get('scope'), portal.settings);
   if ('refused' in requested) return { status: 400, error: 'invalid_scope', description: requested.refused };
-  const grant = portal.grants.create(client.id, client.id, requested.scope, { resource: form.get('resource') });
+  const grant = portal.grants.create(client.id, client.id, requested.scope, {
+    issuer: portal.issuerName,
+    resource: form.get('resource'),
+  });
   const tokens = portal.grants.issueTokens(grant, portal.settings, jkt);
   return { tokens, withRefreshToken: false, user: client.id };
 }

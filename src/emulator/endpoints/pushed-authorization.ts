@@ -27,7 +27,7 @@ export function servePushedAuthorization(app: FastifyInstance): void {
         const { error, description } = checked;
         return sendOAuthError(reply, { status: 400, error, description });
       }
-      const uri = portal.pushedRequests.add(client.id, parameters);
+      const uri = portal.pushedRequests.add(portal.issuerName, client.id, parameters);
       return reply.code(201).send({ request_uri: uri, expires_in: PUSHED_REQUEST_LIFETIME_SECONDS });
     },
   });

@@ -92,13 +92,13 @@ function toClient(metadata: RegistrationMetadata, secret: string | null = null) 
 }
 
 /** RFC 7591, 3.2.1. */
-function describe({ origins }: EmulatedPortal, client: RegisteredClient): object {
+function describe({ issuer }: EmulatedPortal, client: RegisteredClient): object {
   return {
     ...client.metadata,
     client_id: client.id,
     client_id_issued_at: Math.floor(client.registeredAt / 1000),
     ...(client.secret !== null && { client_secret: client.secret, client_secret_expires_at: 0 }),
     registration_access_token: client.registrationToken,
-    registration_client_uri: `${origins().frontend}/oauth2/register/${client.id}`,
+    registration_client_uri: `${issuer()}/oauth2/register/${client.id}`,
   };
 }

@@ -1,6 +1,7 @@
 import { invalidRequest, type OAuthError } from '../http/oauth-error.ts';
 import type { ClientRequest } from '../http/token-request.ts';
 import type { TokenResponseBody } from '../oauth/issued-grants.ts';
+import { isIssuedBy, verifyIdToken } from '../oauth/issuers.ts';
 import { readRequestedScope } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
 
@@ -46,6 +47,7 @@ export function exchangeToken(
   if (subject.scope !== null && excess !== undefined)
     return { status: 400, error: 'invalid_scope', description: `the subject_token has not the scope ${excess}` };
   const grant = portal.grants.create(client.id, subject.user, requested.scope, {
+    issuer: portal.issuerName,
     resource: form.get('resource') ?? form.get('audience'),
     actor: actor?.user,
   });
@@ -59,17 +61,22 @@ function readToken(
   form: ReadonlyMap<string, string>,
   role: 'subject' | 'actor',
 ): Subject | null {
-  const { grants, settings, signingKey } = portal;
   const token = form.get(`${role}_token`) ?? '';
   switch (form.get(`${role}_token_type`)) {
     case `${TOKEN_TYPES}access_token`:
     case `${TOKEN_TYPES}jwt`:
-      return grants.inspectAccessToken(token, settings)?.grant ?? null;
+      return ownGrant(portal, token);
     case `${TOKEN_TYPES}id_token`: {
-      const { sub, exp } = signingKey.verify('JWT', token) ?? {};
+      const { sub, exp } = verifyIdToken(portal, token) ?? {};
       return typeof sub === 'string' && 1000 * Number(exp) > portal.now() ? { user: sub, scope: null } : null;
     }
     default:
       return null;
   }
+}
+
+/** The grant of a valid access token of the issuer of the request, or null. */
+function ownGrant(portal: EmulatedPortal, token: string): Subject | null {
+  const { grant } = portal.grants.inspectAccessToken(token, portal.settings) ?? {};
+  return grant !== undefined && isIssuedBy(portal, grant) ? grant : null;
 }

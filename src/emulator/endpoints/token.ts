@@ -7,8 +7,9 @@ import { addOAuth2Route, addRoute } from '../http/routes.ts';
 import { type ClientRequest, readClientRequest, unmetOfRequest } from '../http/token-request.ts';
 import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
 import { isScope } from '../oauth/authorization-request.ts';
-import type { TokenResponseBody } from '../oauth/issued-grants.ts';
-import type { EmulatedPortal } from '../portal.ts';
+import type { IssuedGrant, TokenResponseBody } from '../oauth/issued-grants.ts';
+import { isIssuedBy } from '../oauth/issuers.ts';
+import { type EmulatedPortal, issuerUrl } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
 
 /**
@@ -95,7 +96,7 @@ export function serveResourceMetadata(app: FastifyInstance): void {
       async GET(request, reply) {
         const { origins, settings } = requestContext(request).portal;
         const resource = `${origins().base}${path}`;
-        const servers = [origins().frontend];
+        const servers = [null, ...settings.issuers].map((name) => issuerUrl(origins(), name));
         return reply.send({
           ...{ resource, authorization_servers: servers, bearer_methods_supported: ['header'] },
           dpop_bound_access_tokens_required: isProofRequired(settings),
@@ -144,9 +145,10 @@ function revoke(request: FastifyRequest, reply: FastifyReply): FastifyReply {
   if (unmet !== null) return sendOAuthError(reply, invalidRequest(unmet));
   const token = received.form.get('token');
   if (token === undefined) return sendOAuthError(reply, invalidRequest('token is missing'));
-  const { grants } = requestContext(request).portal;
-  if (!grants.revokeToken(received.client.id, token))
+  const { oauth2, portal } = requestContext(request);
+  const isOwn = (grant: IssuedGrant) => isIssuedBy(portal, grant);
+  if (!portal.grants.revokeToken(received.client.id, token, isOwn))
     return sendOAuthError(reply, invalidGrant('the token was issued to another client'));
   // RFC 7009, 2.2: clients ignore the body, but some libraries want JSON.
-  return requestContext(request).oauth2 ? reply.send({}) : reply.send();
+  return oauth2 ? reply.send({}) : reply.send();
 }

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ASSERTION_ALGORITHMS } from '../oauth/client-assertions.ts';
 import type { IssuedGrant } from '../oauth/issued-grants.ts';
+import { isIssuedBy } from '../oauth/issuers.ts';
 import { isProofRequired, verifyProof } from './dpop.ts';
 import { accessToken, requestContext } from './request-context.ts';
 
@@ -15,10 +16,12 @@ export async function authenticateBearer(
   reply: FastifyReply,
   metadata?: string,
 ): Promise<{ readonly grant: IssuedGrant; readonly token: string } | null> {
-  const { portal, authorization: header = '' } = requestContext(request);
+  const { portal, endpoint, authorization: header = '' } = requestContext(request);
   const { grants, settings } = portal;
   const { scheme, token } = accessToken(header) ?? { scheme: null, token: '' };
-  const found = grants.inspectAccessToken(token, settings);
+  const valid = grants.inspectAccessToken(token, settings);
+  // The API accepts the tokens of all issuers.
+  const found = valid !== null && (endpoint === 'whoami' || isIssuedBy(portal, valid.grant)) ? valid : null;
   const proof = scheme === 'dpop' ? await verifyProof(request, reply, token) : null;
   const isBound = found?.jkt !== undefined;
   const isProven = proof !== null && 'jkt' in proof && proof.jkt === found?.jkt;

@@ -174,7 +174,7 @@ async function verifyAssertion(
   const client = clients.get(id ?? unverifiedIssuer(assertion));
   const isAllowed = clientAuthentication === 'any' || clientAuthentication === 'private_key_jwt';
   if (client === undefined || !isAllowed) return authenticationError('client authentication failed');
-  const issuer = portal.origins().frontend;
+  const issuer = portal.issuer();
   const audiences = [issuer, `${issuer}/oauth2/token`, `${issuer}${url.split('?')[0]}`];
   const problem = await portal.clientAssertions.reject(client, assertion, audiences);
   return problem === null ? { client } : authenticationError(problem);

@@ -21,13 +21,13 @@ export function verifyProof(
   reply: FastifyReply,
   accessToken: string | null,
 ): Promise<ProofResult> | null {
-  const { portal, method } = requestContext(request);
+  const { portal, method, sentUrl } = requestContext(request);
   const { dpopProofs, settings } = portal;
   const needsNonce = settings.dpop === 'nonce';
   if (needsNonce) reply.header('dpop-nonce', dpopProofs.nonce());
   const proof = request.headers['dpop'];
   if (proof === undefined || settings.dpop === 'ignored') return null;
-  const [path = ''] = request.originalUrl.split('?');
+  const [path = ''] = sentUrl.split('?');
   const url = new URL(path, `${settings.tls ? 'https' : 'http'}://${request.headers.host}`).href;
   return dpopProofs.verify(String(proof), { method, url, accessToken, needsNonce });
 }

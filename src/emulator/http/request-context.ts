@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { FORM_MEDIA_TYPE, mediaTypeOf, parseForm } from '../../system/http/form.ts';
+import { forIssuer, splitIssuer } from '../oauth/issuers.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Endpoint } from './logged-request.ts';
 
@@ -15,8 +16,10 @@ export interface RequestContext {
   /** The portal with the settings at the start of the request: later changes do not affect it. */
   readonly portal: EmulatedPortal;
   readonly method: string;
-  /** Path and query. */
+  /** Path and query, as those of the default issuer. */
   readonly url: string;
+  /** Path and query as they were sent. */
+  readonly sentUrl: string;
   /** The pattern of the path, or undefined if there is no route. */
   readonly route: string | undefined;
   /** The `{client_id}` of the path, if the route has one. */
@@ -38,6 +41,7 @@ function createRequestContext(request: FastifyRequest, portal: EmulatedPortal): 
     portal,
     method: request.method,
     url: request.url,
+    sentUrl: request.originalUrl,
     route,
     pathClientId: pathParameter(request, 'client_id'),
     authorization: request.headers.authorization,
@@ -65,13 +69,18 @@ function unverifiedSubject(jwt: string | undefined): string | undefined {
   }
 }
 
-/** Makes {@link requestContext} available for all requests of an origin. */
-export function attachRequestContext(app: FastifyInstance, portal: EmulatedPortal): void {
-  let current = { ...portal };
+/** Makes {@link requestContext} available for all requests of an origin. @param issuers the names of those beside the default one */
+export function attachRequestContext(app: FastifyInstance, portal: EmulatedPortal, issuers: readonly string[]): void {
+  const views = new Map<string | null, EmulatedPortal>();
   app.decorateRequest('received', null);
   app.addHook('onRequest', (request, _reply, done) => {
-    if (current.settings !== portal.settings) current = { ...portal };
-    request.setDecorator('received', createRequestContext(request, current));
+    const { issuer } = splitIssuer(request.originalUrl, issuers);
+    let view = views.get(issuer);
+    if (view?.settings !== portal.settings) {
+      view = forIssuer(portal, issuer);
+      views.set(issuer, view);
+    }
+    request.setDecorator('received', createRequestContext(request, view));
     done();
   });
   app.addHook('preHandler', (request, _reply, done) => {

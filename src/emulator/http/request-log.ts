@@ -99,8 +99,8 @@ function loggedResponse(reply: FastifyReply, payload: unknown, masking: SecretMa
 }
 
 /** The path, with an unknown client masked; of unknown paths only the beginning. */
-function loggedPath({ pathClientId: id, url, route = '' }: RequestContext, masking: SecretMasker): string {
-  if (id === undefined) return (url.split('?')[0] ?? '').slice(0, 100);
+function loggedPath({ pathClientId: id, sentUrl, route = '' }: RequestContext, masking: SecretMasker): string {
+  if (id === undefined) return (sentUrl.split('?')[0] ?? '').slice(0, 100);
   return route.replace(':client_id', masking.maskClient(id));
 }
 

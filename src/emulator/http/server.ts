@@ -5,6 +5,7 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import { html } from 'ghtml';
 import { isOwnHost } from '../../system/http/host-check.ts';
 import { NO_SCHEMAS } from '../../system/http/no-schemas.ts';
+import { splitIssuer } from '../oauth/issuers.ts';
 import type { InterceptedRequest, Interceptor } from '../options.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -20,17 +21,22 @@ import { attachTokenRequestCredentials } from './token-request.ts';
 const REQUEST_TIMEOUT_MS = 30_000;
 const HANDSHAKE_TIMEOUT_MS = 3_000;
 
-/** Creates the server of an origin, without routes. Routes get bodies as text, because most endpoints ignore them. */
+/**
+ * Creates the server of an origin, without routes. Routes get bodies as text, because most endpoints ignore them.
+ * @param issuers whose paths are served as those of the default issuer are
+ */
 export function createServer(
   portal: EmulatedPortal,
   log: RequestLog,
   rates: RateLimiter,
   tls: TlsCredentials | null,
+  issuers: readonly string[] = [],
 ): FastifyInstance {
   const app: FastifyInstance = fastify({
     bodyLimit: 65_536,
     ...(tls === null ? {} : { serverFactory: (handler: RequestListener) => createTlsServer(tls, handler) }),
     schemaController: NO_SCHEMAS,
+    rewriteUrl: ({ url = '/' }) => splitIssuer(url, issuers).url,
     // request-context.ts parses queries as RFC 6749 requires.
     routerOptions: { maxParamLength: 1000, querystringParser: () => ({}) },
     frameworkErrors: (_error: unknown, _request: unknown, reply: FastifyReply) => {
@@ -56,7 +62,7 @@ export function createServer(
     return reply.code(status).send({ error: status < 500 ? 'invalid_request' : 'server_error' });
   });
   app.setNotFoundHandler({}, (_request, reply) => sendNotFound(reply));
-  attachRequestContext(app, portal);
+  attachRequestContext(app, portal, issuers);
   replaceErrorBodies(app);
   log.attach(app, portal);
   rejectForeignHosts(app, portal.settings.hostNames);

@@ -24,6 +24,8 @@ export interface OAuth2Binding {
   readonly challenge: string | null;
   /** Whether the request asked for offline access. */
   readonly offline: boolean;
+  /** The name of the issuer; null or left out for the default one. */
+  readonly issuer?: string | null;
   /** `nonce` (OpenID Connect Core, 3.1.2.1); left out if the request had none. */
   readonly nonce?: string | undefined;
   /** The API that the access token is for (RFC 8707, 2.1); left out if the request named none. */

@@ -156,7 +156,7 @@ function authorizationResponseUrl(portal: EmulatedPortal, request: Authorization
     request.redirectUri,
     result,
     ...(request.rawState === null ? [] : [request.rawState]),
-    ...(iss ? [encodeParameter('iss', portal.origins().frontend)] : []),
+    ...(iss ? [encodeParameter('iss', portal.issuer())] : []),
   );
 }
 

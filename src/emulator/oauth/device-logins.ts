@@ -7,6 +7,8 @@ import type { IssuedSecrets } from './issued-secrets.ts';
 
 /** The request of a device for a login (RFC 8628, 3.1). */
 interface DeviceLoginRequest {
+  /** The name of the issuer; null or left out for the default one. */
+  readonly issuer?: string | null;
   readonly clientId: string;
   readonly scope: string | null;
   /** The S256 code challenge, or null. */

@@ -11,6 +11,8 @@ export interface GrantSubject {
   readonly scope: string | null;
   /** If `/oauth2/token` created it; left out otherwise. */
   readonly oauth2?: {
+    /** The name of the issuer; null or left out for the default one. */
+    readonly issuer?: string | null;
     /** The `nonce` of the authorization request (OpenID Connect Core, 3.1.2.1); left out if it had none. */
     readonly nonce?: string | undefined;
     /** The API that the access tokens are for (RFC 8707); left out for that of the base origin. */
@@ -32,8 +34,10 @@ interface TokenTimes {
 interface GrantTokensContext {
   readonly tokens: BearerTokens;
   readonly signingKey: SigningKey;
-  /** The frontend is the issuer of JWTs, and the base is the API that access tokens are for. */
-  readonly origins: () => { readonly frontend: string; readonly base: string };
+  /** The identifier of an issuer, by its name. */
+  readonly issuer: (name: string | null | undefined) => string;
+  /** The API that access tokens are for, if the client names none. */
+  readonly api: () => string;
   readonly issued: IssuedSecrets;
 }
 
@@ -75,11 +79,11 @@ export class GrantTokens {
     times: TokenTimes,
     settings: EffectiveSettings,
   ): string {
-    const { tokens, signingKey, origins, issued } = this.#context;
+    const { tokens, signingKey, issuer, api, issued } = this.#context;
     const jti = tokens.sign('access_token', claims);
     if (settings.accessTokenFormat === 'opaque' || oauth2 === undefined) return jti;
-    const { frontend: iss, base } = origins();
-    const aud = oauth2.resource ?? base;
+    const iss = issuer(oauth2.issuer);
+    const aud = oauth2.resource ?? api();
     const own = { ...settings.clients.get(clientId)?.claims, ...settings.users.get(user)?.claims };
     const token = signingKey.sign('at+jwt', {
       ...{ iss, aud, sub: user, client_id: clientId, ...times, jti, ...(scope !== null && { scope }) },
@@ -96,7 +100,7 @@ export class GrantTokens {
     times: TokenTimes,
     settings: EffectiveSettings,
   ): string {
-    const iss = this.#context.origins().frontend;
+    const iss = this.#context.issuer(oauth2?.issuer);
     const claims = { iss, aud: clientId, ...times, ...userClaims(user, settings) };
     if (oauth2 === undefined) return createIdToken(claims, settings.clients.get(clientId)?.secret ?? '');
     const all = {

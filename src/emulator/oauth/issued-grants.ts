@@ -247,13 +247,14 @@ export class IssuedGrants {
   /**
    * Revokes a token of an authenticated client (RFC 7009, 2.1): a refresh token, used or not, with its whole grant, and
    * an access token on its own. An unknown, expired or revoked token changes nothing.
+   * @param isOwn whether the server of the request has issued a grant
    * @returns false if the token was issued to another client; then nothing changes
    */
-  revokeToken(clientId: string, token: string): boolean {
+  revokeToken(clientId: string, token: string, isOwn: (grant: IssuedGrant) => boolean): boolean {
     const refreshClaims = this.verifyRefreshToken(token);
     const claims = refreshClaims ?? this.#context.grantTokens.verifyAccessToken(token);
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
-    if (claims === null || grant === undefined) return true;
+    if (claims === null || grant === undefined || !isOwn(grant)) return true;
     if (grant.clientId !== clientId) return false;
     if (refreshClaims !== null) this.revoke(grant, 'grant');
     else if (!isAccessRevoked(grant, claims.generation)) {

@@ -12,6 +12,7 @@ import {
   readHelperRequest,
   withQueryParameters,
 } from './authorization-request.ts';
+import { forIssuer, splitIssuer } from './issuers.ts';
 import { readOAuth2AuthorizationRequest } from './oauth2-authorization-request.ts';
 
 /** The result of a browser's request to code/set. */
@@ -104,7 +105,8 @@ export async function login(
   currentPortal: EmulatedPortal,
   { authorizeUrl, state, user, deny = false }: LoginRequest,
 ): Promise<LoginResult> {
-  const portal = { ...currentPortal, settings: currentPortal.settings };
+  const { issuer } = splitIssuer(pathOf(authorizeUrl ?? ''), currentPortal.settings.issuers);
+  const portal = forIssuer(currentPortal, issuer);
   if ((authorizeUrl === undefined) === (state === undefined)) {
     const found = state === undefined ? 'neither' : 'both';
     throw new LoginError(`authorize_url: must be given, or else state (found ${found})`);
@@ -132,10 +134,16 @@ async function readState(portal: EmulatedPortal, state: string): Promise<Authori
   throw new LoginError(`state: must be the valid state of a config response (found ${request})`);
 }
 
+/** The path of a URL; empty if it is none. */
+function pathOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).pathname : '';
+}
+
 async function readAuthorizeUrl(portal: EmulatedPortal, text: string): Promise<AuthorizationRequest | ErrorRedirect> {
   const url = URL.canParse(text) ? new URL(text) : null;
   const { frontend } = portal.origins();
-  const read = url?.origin === frontend ? AUTHORIZE_READERS[url.pathname] : undefined;
+  const { url: path } = splitIssuer(pathOf(text), portal.settings.issuers);
+  const read = url?.origin === frontend ? AUTHORIZE_READERS[path] : undefined;
   if (url === null || read === undefined) {
     const paths = Object.keys(AUTHORIZE_READERS).join(' or ');
     throw new LoginError(`authorize_url: must be a URL of ${frontend} with the path ${paths} (found another)`);

@@ -14,6 +14,7 @@ import {
   withQueryParameters,
 } from './authorization-request.ts';
 import { isResource } from './grant-tokens.ts';
+import { verifyIdToken } from './issuers.ts';
 
 /** An error that goes to the redirect_uri of a request (RFC 6749, 4.1.2.1; RFC 8707, 2). */
 interface AuthorizationError extends ErrorRedirect {
@@ -39,7 +40,8 @@ export function readOAuth2AuthorizationRequest(
   if (parameters === null) return 'malformed';
   const uri = parameters.get('request_uri');
   if (uri === undefined) return checkAuthorizationParameters(portal, parameters, query);
-  const pushed = portal.pushedRequests.open(uri, parameters.get('client_id') ?? '', portal.settings.stateLifetime);
+  const { pushedRequests, issuerName, settings } = portal;
+  const pushed = pushedRequests.open(uri, issuerName, parameters.get('client_id') ?? '', settings.stateLifetime);
   if (pushed === null) return 'expired-request';
   const request = checkAuthorizationParameters(portal, pushed);
   return typeof request === 'string' || 'location' in request ? request : { ...request, requestUri: uri };
@@ -71,7 +73,7 @@ export function checkAuthorizationParameters(
       `error=${error}`,
       encodeParameter('error_description', description),
       ...(rawState === null ? [] : [rawState]),
-      ...(settings.issInResponse ? [encodeParameter('iss', portal.origins().frontend)] : []),
+      ...(settings.issInResponse ? [encodeParameter('iss', portal.issuer())] : []),
     ),
   });
   const responseType = parameters.get('response_type');
@@ -98,6 +100,7 @@ export function checkAuthorizationParameters(
     sentRedirectUri: sent !== undefined,
     challenge: pkce.challenge,
     offline: requestsOfflineAccess(scope, parameters),
+    issuer: portal.issuerName,
     nonce: parameters.get('nonce'),
     jkt: parameters.get('dpop_jkt'),
     resource,
@@ -110,7 +113,7 @@ export const PROMPTS = ['none', 'login', 'consent', 'select_account'];
 
 /** Reads `prompt`, `max_age`, `login_hint` and `id_token_hint`. Every page asks for consent and offers another user. */
 function readLoginDemands(
-  { signingKey }: EmulatedPortal,
+  portal: EmulatedPortal,
   parameters: ReadonlyMap<string, string>,
 ): LoginDemands | { readonly refused: string } {
   const prompts = parameters.get('prompt')?.split(' ') ?? [];
@@ -119,7 +122,7 @@ function readLoginDemands(
   const maxAge = parameters.get('max_age') ?? null;
   if (maxAge !== null && !/^\d{1,9}$/.test(maxAge)) return { refused: 'max_age must be a number of seconds' };
   const hint = parameters.get('id_token_hint');
-  const claims = hint === undefined ? {} : signingKey.verify('JWT', hint);
+  const claims = hint === undefined ? {} : verifyIdToken(portal, hint);
   if (claims === null) return { refused: 'id_token_hint must be an ID token of this server' };
   const { sub } = claims;
   return {

@@ -3,6 +3,7 @@ import { BoundedMap } from '../bounded-collections.ts';
 
 /** An authorization request that a client has pushed. */
 interface PushedRequest {
+  readonly issuer: string | null;
   readonly clientId: string;
   readonly parameters: ReadonlyMap<string, string>;
   /** Milliseconds since 1970. */
@@ -24,11 +25,11 @@ export class PushedRequests {
     this.#now = now;
   }
 
-  /** Keeps a valid request. @returns its `request_uri` */
-  add(clientId: string, parameters: ReadonlyMap<string, string>): string {
+  /** Keeps a valid request to an issuer. @returns its `request_uri` */
+  add(issuer: string | null, clientId: string, parameters: ReadonlyMap<string, string>): string {
     const uri = `urn:ietf:params:oauth:request_uri:${systemRandom.token(32)}`;
     const expiresAt = this.#now() + 1000 * PUSHED_REQUEST_LIFETIME_SECONDS;
-    this.#requests.set(uri, { clientId, parameters, expiresAt });
+    this.#requests.set(uri, { issuer, clientId, parameters, expiresAt });
     return uri;
   }
 
@@ -36,9 +37,9 @@ export class PushedRequests {
    * The parameters of a client's request, or null if it is unknown, expired or used.
    * @param lifetime how long the user has from now on for the login, in seconds
    */
-  open(uri: string, clientId: string, lifetime: number): ReadonlyMap<string, string> | null {
+  open(uri: string, issuer: string | null, clientId: string, lifetime: number): PushedRequest['parameters'] | null {
     const request = this.#requests.get(uri);
-    if (request?.clientId !== clientId || this.#now() >= request.expiresAt) return null;
+    if (request?.clientId !== clientId || request.issuer !== issuer || this.#now() >= request.expiresAt) return null;
     request.expiresAt = this.#now() + 1000 * lifetime;
     return request.parameters;
   }

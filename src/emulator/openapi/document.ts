@@ -37,7 +37,7 @@ export function openApiDocument(origins: EmulatorOrigins, version: string): Json
       version,
       description:
         'The OAuth 2.0 helper endpoints and token endpoint of an emulated portal, a generic OAuth 2.0 server under ' +
-        '/oauth2/ of the frontend origin, and the API of the emulator under ' +
+        '/oauth2/ of the frontend origin (of each further issuer NAME also under /NAME/oauth2/), and the API of the emulator under ' +
         '/_emulator/. Unknown paths get 404, other methods 405 with Allow, and bodies over 64 KiB 413. A client that ' +
         'exceeds the rate limit in the settings gets 429 with Retry-After. Web pages of another origin get 403 if ' +
         'they try to change something under /_emulator/, and requests for a foreign host name get 421. The setting ' +

@@ -17,6 +17,8 @@ export interface EffectiveSettings extends Settings {
   readonly publicHost: string;
   /** The host names that clients may use, in lower case. */
   readonly hostNames: readonly string[];
+  /** The names of the issuers other than the default one. */
+  readonly issuers: readonly string[];
   readonly clients: ClientRegistry;
   readonly firstClient: Client;
   readonly users: ReadonlyMap<string, UserOptions>;
@@ -78,6 +80,7 @@ const START_OPTION_KEYS: KeysOf<Omit<EmulatorOptions, keyof Settings>> = {
   publicHost: true,
   allowedHosts: true,
   profile: true,
+  issuers: true,
   clients: true,
   redirectUris: true,
   users: true,
@@ -135,6 +138,7 @@ export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
     frontendPort,
     publicHost,
     hostNames: [...['localhost', host, publicHost].map(lowerCase), ...(options.allowedHosts ?? []).map(parseHostName)],
+    issuers: (options.issuers ?? []).map(parseIssuer),
     clients: new ClientRegistry(clientsById.all),
     firstClient: clientsById.first,
     users: usersByName.all,
@@ -177,6 +181,15 @@ function parseHostName(name: string): string {
   throw new OptionError(
     `allowedHosts: must be a host name without scheme and port (found ${JSON.stringify(name.slice(0, 100))})`,
   );
+}
+
+/** One segment of a path, and none that the emulator uses itself. */
+const ISSUER = /^(?!(?:sso|oauth2|external|api)$)[A-Za-z0-9][\w-]{0,99}$/;
+
+function parseIssuer(name: string): string {
+  if (ISSUER.test(name)) return name;
+  const allowed = 'letters, digits, _ and -, and not sso, oauth2, external or api';
+  throw new OptionError(`issuers: must be ${allowed} (found ${JSON.stringify(name.slice(0, 100))})`);
 }
 
 function lowerCase(name: string): string {

@@ -1,0 +1,39 @@
+import { type EmulatedPortal, issuerUrl } from '../portal.ts';
+import type { GrantSubject } from './grant-tokens.ts';
+
+/** RFC 8414, 3.1: its path comes before that of the issuer. */
+const METADATA = /^(\/\.well-known\/(?:oauth-authorization-server|openid-configuration))\/([^/?]+)(\?.*)?$/;
+/** The endpoints of an issuer, and its metadata as OpenID Connect Discovery, 4 names it. */
+const BELOW = /^\/([^/?]+)(\/(?:oauth2|\.well-known)\/.*)$/;
+
+/**
+ * The issuer that an address belongs to, and the address of the same endpoint of the default issuer.
+ * @param url path and query
+ * @param issuers the names of the others
+ * @returns a null issuer for the default one
+ */
+export function splitIssuer(
+  url: string,
+  issuers: readonly string[],
+): { readonly issuer: string | null; readonly url: string } {
+  const [, metadata = '', last = '', query = ''] = METADATA.exec(url) ?? [];
+  if (issuers.includes(last)) return { issuer: last, url: `${metadata}${query}` };
+  const [, first = '', rest = ''] = BELOW.exec(url) ?? [];
+  return issuers.includes(first) ? { issuer: first, url: rest } : { issuer: null, url };
+}
+
+/** The portal as one of its issuers, with its current settings. @param name null for the default one */
+export function forIssuer(portal: EmulatedPortal, name: string | null): EmulatedPortal {
+  return { ...portal, issuerName: name, issuer: () => issuerUrl(portal.origins(), name) };
+}
+
+/** Whether the issuer of a request has issued a grant. */
+export function isIssuedBy({ issuerName }: EmulatedPortal, { oauth2 }: Pick<GrantSubject, 'oauth2'>): boolean {
+  return (oauth2?.issuer ?? null) === issuerName;
+}
+
+/** The claims of an ID token that the issuer of a request has signed, or null. It does not check expiry. */
+export function verifyIdToken({ signingKey, issuer }: EmulatedPortal, token: string) {
+  const claims = signingKey.verify('JWT', token);
+  return claims?.['iss'] === issuer() ? claims : null;
+}
