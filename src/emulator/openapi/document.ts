@@ -4,12 +4,14 @@ import type { EmulatorOperation } from '../api/operation.ts';
 import { consoleOperations } from '../console/console.ts';
 import type { EmulatorOrigins } from '../portal.ts';
 import { oauth2Operations } from './oauth2-operations.ts';
+import { pageOperations } from './page-operations.ts';
 import { portalOperations } from './portal-operations.ts';
 
 /** All operations of an emulator; those of the portal come first. */
 export const emulatorOperations: readonly EmulatorOperation[] = [
   ...portalOperations,
   ...oauth2Operations,
+  ...pageOperations,
   ...apiOperations,
   ...consoleOperations,
 ];
