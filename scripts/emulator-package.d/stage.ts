@@ -114,9 +114,10 @@ function manifest(packages: readonly string[]): object {
   return {
     name: 'latchkey-emulator',
     version,
-    description: 'Emulates a cloud portal and any OAuth 2.0 server on your own machine, for tests of their clients',
+    description:
+      'Emulates a cloud portal and any OAuth 2.0 server or OpenID provider on your own machine, for tests of their clients',
     type: 'module',
-    keywords: ['oauth2', 'emulator', 'mock', 'test', 'device-flow', 'refresh-token', 'pkce'],
+    keywords: ['oauth2', 'emulator', 'mock', 'test', 'device-flow', 'refresh-token', 'pkce', 'openid-connect', 'dpop'],
     homepage: homepage || undefined,
     repository: repository ? { type: 'git', url: repository } : undefined,
     bugs: bugs || undefined,
