@@ -38,6 +38,11 @@ const AUTHORIZE_HANDLERS: Parameters<typeof addRoute>[3] = {
   },
   async POST(request, reply) {
     const context = requestContext(request);
+    // A client may send its request by POST as well (OpenID Connect Core, 3.1.2.1); the form of a page has no such member.
+    if (context.oauth2 && context.form?.has('response_type') === true) {
+      const [path] = context.sentUrl.split('?');
+      return reply.redirect(`${path}?${new URLSearchParams([...context.form])}`, 303);
+    }
     const authorization = await readRequest(context);
     if (typeof authorization === 'string') return sendErrorPage(reply, authorization);
     if ('location' in authorization) return reply.redirect(authorization.location, 303);

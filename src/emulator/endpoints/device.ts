@@ -103,8 +103,8 @@ function findPrompt(
     userCode: login.userCode,
     formTargets: ownOrigin,
     demands: ANY_LOGIN,
-    allow({ user }: BrowserLogin) {
-      portal.deviceLogins.decide(login, { user });
+    allow(browserLogin: BrowserLogin) {
+      portal.deviceLogins.decide(login, browserLogin);
       return sendPage(reply, 200, messagePage('Done', `${client.name} now gets access. You can close this page.`));
     },
     deny() {

@@ -133,10 +133,11 @@ function pollDeviceCode(portal: EmulatedPortal, { client, form, jkt }: ClientReq
   if ('denied' in decision) return deviceError('access_denied', 'the user has refused');
   const problem = rejectCodeVerifier(login.challenge, form.get('code_verifier'), portal.settings);
   if (problem !== null) return invalidGrant(problem);
-  const grant = portal.grants.create(client.id, decision.user, login.scope, {
+  const { user, loggedInAt = portal.now() } = decision;
+  const grant = portal.grants.create(client.id, user, login.scope, {
     issuer: portal.issuerName,
     resource: form.get('resource'),
-    loggedInAt: portal.now(),
+    loggedInAt,
   });
   deviceLogins.markExchanged(login, grant.id);
   return issueFirstTokens(portal, grant, login.offline, jkt);

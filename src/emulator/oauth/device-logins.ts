@@ -3,6 +3,7 @@ import { systemRandom } from '../../system/random.ts';
 import { BoundedMap } from '../bounded-collections.ts';
 import { instantSchema } from '../json.ts';
 import type { Settings } from '../settings/settings.ts';
+import type { BrowserLogin } from './browser-logins.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 
 /** The request of a device for a login (RFC 8628, 3.1). */
@@ -30,7 +31,7 @@ export interface DeviceLogin extends DeviceLoginRequest {
   /** Milliseconds since 1970, or null before the first poll. */
   polledAt: number | null;
   /** The user who allowed access, `denied: true`, or null while nobody has decided. */
-  decision: { readonly user: string } | { readonly denied: true } | null;
+  decision: (Pick<BrowserLogin, 'user'> & Partial<BrowserLogin>) | { readonly denied: true } | null;
   /** The ID of the grant, or null while the device code is unused. */
   grantId: string | null;
 }

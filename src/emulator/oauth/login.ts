@@ -195,5 +195,5 @@ export function approveDevice(portal: EmulatedPortal, { userCode, user, deny = f
     const found = user === undefined ? 'none' : 'an unknown name';
     throw new LoginError(`user: must be one of ${[...users.keys()].join(', ')} (found ${found})`);
   }
-  portal.deviceLogins.decide(login, deny || user === undefined ? { denied: true } : { user });
+  portal.deviceLogins.decide(login, deny || user === undefined ? { denied: true } : { user, loggedInAt: portal.now() });
 }

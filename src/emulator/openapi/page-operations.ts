@@ -65,6 +65,7 @@ export const pageOperations: readonly EmulatorOperation[] = [
     origin: 'frontend',
     id: 'oauth2LogIn',
     summary: 'Submit the login page',
+    description: 'A client may send the parameters of the query in the form; then the response leads to the page.',
     query: authorizeQuery,
     form: v.object({
       username: v.optional(v.string()),

@@ -67,6 +67,16 @@ async function withBrowser(options: EmulatorOptions = {}) {
   };
 }
 
+test('OpenID Connect Core, 3.1.2.1: an authorization request may be a POST, and leads to the same page', async () => {
+  await using browser = await withBrowser();
+  const { origin, pathname, searchParams } = new URL(browser.url({ state: 'a b+c&d', login_hint: '<bob>' }));
+  const sent = await post(origin + pathname, Object.fromEntries(searchParams));
+  expect(sent.status).toBe(303);
+  const page = new URL(redirectLocation(sent), origin);
+  expect(Object.fromEntries(page.searchParams)).toEqual(Object.fromEntries(searchParams));
+  expect(await (await get(page.href)).text()).toContain('value="&#60;bob&#62;"');
+});
+
 test('OpenID Connect Core, 3.1.2.1: prompt none shows no page, and names what is missing', async () => {
   await using browser = await withBrowser();
   const silent = { prompt: 'none' };

@@ -18,14 +18,17 @@ async function startPublicCloud(options: Parameters<typeof startCloud>[0] = {}) 
 test('a device gets tokens after its user has allowed access, and its code works once', async () => {
   await using started = await startPublicCloud();
   const { cloud, stock } = started;
-  const device = await stock.beginDevice({ scope: 'read offline_access' });
+  const device = await stock.beginDevice({ scope: 'openid offline_access' });
   expect(device).toMatchObject({ expires_in: 600, interval: 5 });
   expect(device.user_code).toMatch(/^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$/);
   await expect(stock.poll(device.device_code)).rejects.toMatchObject(refusal('authorization_pending'));
   cloud.clock.pass(5);
   await cloud.emulator.approveDevice({ userCode: device.user_code, user: ALICE.name });
+  const loggedInAt = Math.floor(cloud.clock.wall / 1000);
+  cloud.clock.pass(5);
   const tokens = await stock.poll(device.device_code);
-  expect(tokens).toMatchObject({ scope: 'read offline_access', expires_in: 3600 });
+  expect(tokens).toMatchObject({ scope: 'openid offline_access', expires_in: 3600 });
+  expect(oauth.getValidatedIdTokenClaims(tokens)).toMatchObject({ sub: 'alice', auth_time: loggedInAt });
   expect((await stock.refresh(tokens.refresh_token)).token_type).toBe('bearer');
   cloud.clock.pass(5);
   await expect(stock.poll(device.device_code)).rejects.toMatchObject(refusal('invalid_grant'));
