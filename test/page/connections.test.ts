@@ -188,10 +188,11 @@ describe('the login of an appliance', () => {
     const page = await visitor.get(`/appliances/${name}`);
     expect(page.text).toContain(`href="/appliances/${name}/move"`);
     const form = await visitor.get(`/appliances/${name}/move`);
-    expect(form.text).toContain(`<option value="${login}">`);
-    expect(form.text).toContain('Its own login is not connected, so the hub removes it.');
+    expect(form.text).toContain(`name="login-${login}" value="yes">`);
+    expect(form.text).toContain(`name="login-${name}" value="yes" checked>`);
+    expect(form.text).toContain('the hub removes it, because it is not connected.');
     for (let times = 0; times < 2; times++) {
-      const moved = await send(`/appliances/${name}/move`, { connection: login });
+      const moved = await send(`/appliances/${name}/move`, { [`login-${login}`]: 'yes' });
       expect(redirectOf(moved)).toEqual([303, `/appliances/${name}`]);
     }
     expect((await hub.appliance(name)).connection).toBe(login);
@@ -201,14 +202,27 @@ describe('the login of an appliance', () => {
   it('an appliance is not moved to a login with other permissions, and the page names both', async () => {
     const name = `wallbox-${made}`;
     await hub.addAppliance(name, 'RemoteControl');
-    expect((await visitor.get(`/appliances/${name}/move`)).text).not.toContain(`<option value="${login}">`);
-    const { status, text } = await send(`/appliances/${name}/move`, { connection: login });
+    const { status, text } = await send(`/appliances/${name}/move`, { [`login-${login}`]: 'yes' });
     expect(status).toBe(409);
     expect(text).toContain(`has these permissions: RemoteControl. The login “${login}” has these: Monitoring.`);
-    const gone = await send(`/appliances/${name}/move`, { connection: 'gone' });
+    const gone = await send(`/appliances/${name}/move`, { 'login-gone': 'yes' });
     expect(gone.status).toBe(409);
     expect(gone.text).toContain('This login no longer exists.');
+    const none = await send(`/appliances/${name}/move`);
+    expect(none.text).toContain('No login was chosen.');
     expect((await hub.appliance(name)).connection).toBe(name);
+  });
+
+  it('an appliance can use several logins, which its page names', async () => {
+    const name = `hass-${made}`;
+    await hub.addAppliance(name, 'RemoteControl');
+    const both = { [`login-${login}`]: 'yes', [`login-${name}`]: 'yes' };
+    expect(redirectOf(await send(`/appliances/${name}/move`, both))).toEqual([303, `/appliances/${name}`]);
+    expect(await hub.appliance(name)).toMatchObject({ connections: [login, name] });
+    const { text } = await visitor.get(`/appliances/${name}`);
+    for (const used of [login, name]) expect(text).toContain(`href="/connections/${used}"`);
+    const form = await visitor.get(`/appliances/${name}/move`);
+    for (const used of [login, name]) expect(form.text).toContain(`name="login-${used}" value="yes" checked>`);
   });
 });
 

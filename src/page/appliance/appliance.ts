@@ -32,7 +32,7 @@ import {
   usageRows,
 } from './appliance-fragments.ts';
 import { type Confirmation, confirmationPage, removalConfirmation, unpairConfirmation } from './confirmations.ts';
-import { connectionsFor } from './connection-choice.ts';
+import { connectionsFor, usedConnections } from './connection-choice.ts';
 import { renderHistory } from './history.ts';
 import { sendMoveFailure, serveMove } from './move.ts';
 
@@ -173,7 +173,7 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
   const connection = findConnection(status.connections, appliance);
   const details = { ...appliance, ...connection };
   const rows = {
-    before: connectionRow(texts, connection),
+    before: connectionRow(texts, usedConnections(appliance, status.connections)),
     after: [...usageRows(texts, appliance, now), ...countRow(texts, appliance)],
   };
   const offered = connectionsFor(appliance, status);
@@ -190,7 +190,7 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
 !${renderLoginDetails(texts, details, titlesOf(portals), now, rows)}</section>
 </div>
 !${renderHistory(texts, history, now)}
-!${renderManagement(texts, session, appliance, { isShared: connection?.own !== true, canMove: offered.length > 0 })}</div>`,
+!${renderManagement(texts, session, appliance, { isShared: connection?.own !== true, canMove: status.connections.length > 1 })}</div>`,
   };
 }
 
@@ -201,11 +201,11 @@ function findConnection(
   return connections.find(({ name }) => name === connection);
 }
 
-/** Names a connection that is not only the appliance's own. */
-function connectionRow({ connectionChoice }: Texts, connection: ConnectionStatus | undefined): DetailRow[] {
-  if (connection === undefined || connection.own) return [];
-  const { name, title } = connection;
-  return [[connectionChoice.label, html`<a class="back" href="${connectionPath(name)}">${title}</a>`]];
+/** Names the connections of an appliance, if it has more than one of its own. */
+function connectionRow({ connectionChoice }: Texts, used: readonly ConnectionStatus[]): DetailRow[] {
+  if (used.every(({ own }) => own)) return [];
+  const links = used.map(({ name, title }) => html`<a class="back" href="${connectionPath(name)}">${title}</a>`);
+  return [[connectionChoice.label, html`!${links}`]];
 }
 
 /** How many tokens the appliance got. */

@@ -49,6 +49,14 @@ export function connectionsFor(
   );
 }
 
+/** The connections that an appliance uses: one, or several. */
+export function usedConnections(
+  { connection, connections: names = [connection] }: ApplianceStatus,
+  connections: readonly ConnectionStatus[],
+): readonly ConnectionStatus[] {
+  return connections.filter(({ name }) => names.includes(name));
+}
+
 /** Names a connection and the appliances that use it. */
 export function connectionOption(
   { name, title, users }: ConnectionStatus,

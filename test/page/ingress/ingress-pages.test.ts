@@ -335,7 +335,7 @@ describe('what a user of a reverse proxy does', () => {
       ['paired', 'Anna'],
     ]);
 
-    await submit('/appliances/boiler/move', { connection: 'shared' });
+    await submit('/appliances/boiler/move', { 'login-shared': 'yes' });
     await expectEvent('appliance_moved');
     await submit('/appliances/boiler/remove');
     await expectEvent('appliance_removed', { appliance: 'boiler' });

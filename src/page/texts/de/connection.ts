@@ -53,16 +53,15 @@ export const connectionChoice: typeof english.connectionChoice = {
   connected: (name) => `Es nutzt die Anmeldung „${name}“. Sie ist verbunden: Niemand muss sich anmelden.`,
   removeText: (name) =>
     `Der Hub löscht das Gerät und sein Passwort. Die Anmeldung „${name}“ bleibt. Das lässt sich nicht rückgängig machen.`,
-  move: 'Andere Anmeldung nutzen',
-  moveHeading: (appliance) => `Welche Anmeldung soll ${appliance} nutzen?`,
-  moveText: (login) =>
-    `Jetzt nutzt es die Anmeldung „${login}“. Sein Passwort bleibt gültig, und es bekommt ab dann den Zugang der anderen Anmeldung.`,
+  move: 'Andere Anmeldungen nutzen',
+  moveHeading: (appliance) => `Welche Anmeldungen soll ${appliance} nutzen?`,
+  moveText:
+    'Die meisten Geräte nutzen eine Anmeldung. Ein Programm wie eine Hausautomation kann mehrere nutzen und sagt bei jeder Anfrage, welche es meint. Sein Passwort bleibt gültig.',
   ownKept:
-    'Seine eigene Anmeldung bleibt auf dem Hub, weil sie verbunden ist. Entfernen Sie sie, wenn sie niemand mehr nutzt.',
-  ownRemoved: 'Seine eigene Anmeldung ist nicht verbunden, deshalb entfernt der Hub sie.',
-  moveButton: 'Diese Anmeldung nutzen',
-  noneFits:
-    'Es gibt keine andere Anmeldung am selben Portal mit denselben Berechtigungen. Fügen Sie zuerst eine hinzu.',
+    'Ohne Häkchen bleibt seine eigene Anmeldung auf dem Hub, weil sie verbunden ist. Entfernen Sie sie, wenn sie niemand mehr nutzt.',
+  ownRemoved: 'Ohne Häkchen entfernt der Hub seine eigene Anmeldung, weil sie nicht verbunden ist.',
+  moveButton: 'Diese Anmeldungen nutzen',
+  none: 'Es wurde keine Anmeldung gewählt. Wählen Sie mindestens eine.',
   mismatch: (appliance, wanted, login, offered) =>
     `${appliance} hat diese Berechtigungen: ${wanted}. Die Anmeldung „${login}“ hat diese: ${offered}. Wählen Sie eine Anmeldung mit denselben Berechtigungen.`,
   noPermissions: 'keine',

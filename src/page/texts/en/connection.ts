@@ -56,14 +56,14 @@ export const connectionChoice = {
   /** Removing an appliance that shares a login. */
   removeText: (name: string) =>
     `The hub deletes the appliance and its secret. The login “${name}” stays. This cannot be undone.`,
-  move: 'Use another login',
-  moveHeading: (appliance: string) => `Which login is ${appliance} to use?`,
-  moveText: (login: string) =>
-    `It uses the login “${login}” now. Its secret stays valid, and it gets the access of the other login from then on.`,
-  ownKept: 'Its own login stays on the hub, because it is connected. Remove it if nobody needs it.',
-  ownRemoved: 'Its own login is not connected, so the hub removes it.',
-  moveButton: 'Use this login',
-  noneFits: 'There is no other login at the same portal with the same permissions. Add one first.',
+  move: 'Use other logins',
+  moveHeading: (appliance: string) => `Which logins is ${appliance} to use?`,
+  moveText:
+    'Most appliances use one login. A program such as a home automation can use several, and says with each request which one it means. Its secret stays valid.',
+  ownKept: 'If you untick its own login, that stays on the hub, because it is connected. Remove it if nobody needs it.',
+  ownRemoved: 'If you untick its own login, the hub removes it, because it is not connected.',
+  moveButton: 'Use these logins',
+  none: 'No login was chosen. Choose at least one.',
   mismatch: (appliance: string, wanted: string, login: string, offered: string) =>
     `${appliance} has these permissions: ${wanted}. The login “${login}” has these: ${offered}. Choose a login with the same permissions.`,
   noPermissions: 'none',
