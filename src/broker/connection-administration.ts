@@ -1,6 +1,6 @@
 import { rfc3339 } from '../core/clock.ts';
 import { type Connection, damagedConnectionFailure, joinNames } from '../core/connections/connection.ts';
-import type { ConnectionAdministration } from '../core/connections/connection-administration.ts';
+import type { ConnectionAdministration, WantedToken } from '../core/connections/connection-administration.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import { checkScope } from '../core/connections/scope.ts';
 import { Failure } from '../core/failure.ts';
@@ -87,11 +87,12 @@ export function createConnectionAdministration(
       return connectionStatusOf(connection);
     },
     unpair: async (typed) => unpair(getConnection(typed)),
-    async token(typed) {
+    async token(typed, { minTtl = 0, rejected = null }: Partial<WantedToken> = {}) {
       const connection = requireApproved(getConnection(typed));
       const { name, title } = connection;
       if (connection.damaged) throw damagedConnectionFailure(connection);
-      const result = await broker.tokenIssuer.issue(connection.id, null);
+      if (rejected !== null) await grants.reportRejectedToken(connection.id, rejected.reveal());
+      const result = await broker.tokenIssuer.issue(connection.id, null, { minTtl });
       if (result.kind === 'token') return result;
       const why = {
         unavailable: 'has no token for now: "latchkey status" says why',

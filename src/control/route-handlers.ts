@@ -127,8 +127,9 @@ function createHandlers(administration: Administration): Handlers {
     pairAll: () => administration.pairAll(),
     nextPairing: ({ id }) => administration.startNextPairing(id),
     unpair: async ({ name }) => ({ portal_told: await administration.unpair(name) }),
-    async token({ name }) {
-      const { accessToken, expiresIn, scope } = await administration.token(name);
+    async token({ name, min_ttl, rejected }) {
+      const wanted = { minTtl: min_ttl * 1000, rejected: rejected === null ? null : new Secret(rejected) };
+      const { accessToken, expiresIn, scope } = await administration.token(name, wanted);
       return {
         access_token: accessToken.reveal(),
         token_type: 'Bearer',

@@ -156,11 +156,14 @@ export const routes = {
   pairAll: route('POST', '/v1/batches', {}, batch, 201),
   nextPairing: route('POST', '/v1/batches/:id/next', { id: text }, batch),
   unpair: route('DELETE', '/v1/connections/:name/grant', { name: text }, grantEnd),
-  /** A token response (RFC 6749, 5.1); `scope` is left out if there is none. */
+  /**
+   * `rejected`: the token that the cloud has refused. The response is a token response (RFC 6749, 5.1); `scope` is left out
+   * if there is none.
+   */
   token: route(
-    'GET',
+    'POST',
     '/v1/connections/:name/token',
-    { name: text },
+    { name: text, min_ttl: v.optional(seconds, 0), rejected: textOrNull },
     returns<{
       readonly access_token: string;
       readonly token_type: 'Bearer';

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { Secret } from '../../src/core/secret.ts';
 import { MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
+import { administrationOf } from './broker-services.ts';
 
 /** A broker with a paired appliance. @returns also the appliance's id, and the access token that it has */
 async function startPaired() {
@@ -27,6 +29,17 @@ describe('rejected access token', () => {
     // The hub no longer holds the previous token.
     await grants.reportRejectedToken(id, token);
     await harness.time.pass(MINUTE);
+    expect(harness.refreshes).toBe(1);
+  });
+
+  test('a command that names the rejected token gets another one, and none but the current one is replaced', async () => {
+    const { harness, token } = await startPaired();
+    const administration = administrationOf(harness);
+    const next = async (rejected: string) =>
+      (await administration.token('wallbox', { minTtl: 0, rejected: new Secret(rejected) })).accessToken.reveal();
+    const other = await next(token);
+    expect(other).not.toBe(token);
+    expect(await next(token)).toBe(other);
     expect(harness.refreshes).toBe(1);
   });
 

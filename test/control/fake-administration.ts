@@ -8,7 +8,7 @@ import type {
 import { type ConnectionChoice, checkApplianceName } from '../../src/core/appliances/appliance.ts';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import { checkConnectionName } from '../../src/core/connections/connection.ts';
-import type { GrantImport } from '../../src/core/connections/connection-administration.ts';
+import type { GrantImport, WantedToken } from '../../src/core/connections/connection-administration.ts';
 import type { ConnectionStatus, LoginStatus } from '../../src/core/connections/connection-status.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { Notice } from '../../src/core/health/notice.ts';
@@ -263,6 +263,8 @@ export class FakeAdministration implements Administration {
     return this.#findPairing(id).follow(signal);
   }
 
+  /** The shortest lifetime, in ms, and the refused token of each request for a token. */
+  readonly tokensAsked: [number, string | null][] = [];
   /** Whether the portal is told of a login that ends. */
   isPortalTold = true;
 
@@ -272,8 +274,9 @@ export class FakeAdministration implements Administration {
     return this.isPortalTold;
   }
 
-  async token(name: string) {
+  async token(name: string, { minTtl = 0, rejected = null }: Partial<WantedToken> = {}) {
     await this.portal;
+    this.tokensAsked.push([minTtl, rejected?.reveal() ?? null]);
     return { accessToken: new Secret(this.accessToken), expiresIn: 3000, scope: this.#findConnection(name).scope };
   }
 

@@ -92,7 +92,7 @@ test('every operation of the control API returns what the command line prints', 
   expect((await sendRequest('POST', '/v1/appliances/heatpump/secret')).content).toMatchObject({
     client_secret: administration.issued[1],
   });
-  expect((await sendRequest('GET', '/v1/connections/wallbox/token')).content).toEqual({
+  expect((await sendRequest('POST', '/v1/connections/wallbox/token')).content).toEqual({
     access_token: administration.accessToken,
     token_type: 'Bearer',
     expires_in: 3000,
@@ -104,7 +104,7 @@ test('every operation of the control API returns what the command line prints', 
   expect(imported).toMatchObject({ status: 200, content: { name: 'family', state: 'active' } });
   expect(administration.imports).toMatchObject([{ name: 'family', scope: null, portal: null, replace: false }]);
   expect(administration.imports[0]?.refreshToken.reveal()).toBe(IMPORTED);
-  expect((await sendRequest('GET', '/v1/connections/family/token')).content).not.toHaveProperty('scope');
+  expect((await sendRequest('POST', '/v1/connections/family/token')).content).not.toHaveProperty('scope');
   const move = { body: '{"connections":["family"]}', headers: json };
   expect(await sendRequest('PUT', '/v1/appliances/heatpump/connections', move)).toMatchObject({
     status: 200,
@@ -134,8 +134,8 @@ test.each([
   ['POST', '/v1/appliances', { body: 'x'.repeat(100_000), headers: json }, 413, 'request_invalid'],
   ['POST', '/v1/appliances', { body: '{"name":"wallbox"}', headers: json }, 409, 'appliance_exists'],
   ['POST', '/v1/invites', { body: '{"ttl":1.5}', headers: json }, 400, 'request_invalid'],
-  ['GET', '/v1/connections/toaster/token', {}, 404, 'connection_unknown'],
-  ['GET', '/v1/appliances/wallbox/token', {}, 404, 'request_invalid'],
+  ['POST', '/v1/connections/toaster/token', {}, 404, 'connection_unknown'],
+  ['POST', '/v1/appliances/wallbox/token', {}, 404, 'request_invalid'],
   ['DELETE', '/v1/connections/wallbox', {}, 409, 'connection_in_use'],
   ['DELETE', '/v1/appliances/a%2Fgrant', {}, 400, 'name_invalid'],
   ['DELETE', `/v1/appliances/${'a'.repeat(5000)}`, {}, 400, 'name_invalid'],
@@ -150,7 +150,7 @@ test.each([
 
 test('an unexpected error of the control API is logged without the request, and not returned', async () => {
   administration.token = () => Promise.reject(new TypeError('x is not a function'));
-  expect(await sendRequest('GET', '/v1/connections/wallbox/token')).toMatchObject({
+  expect(await sendRequest('POST', '/v1/connections/wallbox/token')).toMatchObject({
     status: 500,
     content: { code: 'unexpected', message: expect.not.stringContaining('not a function') },
   });
@@ -159,7 +159,7 @@ test('an unexpected error of the control API is logged without the request, and 
 
 test('the log of the control API contains no secret', async () => {
   await sendRequest('POST', '/v1/appliances', { body: '{"name":"heatpump"}', headers: json });
-  await sendRequest('GET', '/v1/connections/wallbox/token');
+  await sendRequest('POST', '/v1/connections/wallbox/token');
   await sendRequest('POST', '/v1/invites', { body: '{"ttl":60}', headers: json });
   administration.refresh = () => Promise.reject(new Error('boom'));
   await sendRequest('POST', '/v1/connections/wallbox/refresh');
@@ -218,7 +218,7 @@ test('closing the control server ends event streams, idle connections and hangin
   const following = expect(async () => {
     for await (const _ of control.followPairing(id, new AbortController().signal)) await Promise.resolve();
   }).rejects.toMatchObject({ code: 'hub_stopping' });
-  const requested = client.request({ method: 'GET', path: '/v1/connections/wallbox/token' });
+  const requested = client.request({ method: 'POST', path: '/v1/connections/wallbox/token' });
   const hanging = expect(requested).rejects.toThrow('other side closed');
   await using idle = await connectControlClient([server.path]);
   await idle.request('status');

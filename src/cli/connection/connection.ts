@@ -14,7 +14,7 @@ import {
   reportIfSlow,
 } from '../terminal/output.ts';
 import { confirm, confirmWarning } from '../terminal/prompt.ts';
-import { readRefreshToken } from '../terminal/secret-input.ts';
+import { readToken } from '../terminal/secret-input.ts';
 import { portalNotNotified } from './grant.ts';
 
 /** `latchkey connection …` */
@@ -122,7 +122,7 @@ function importCommand(): Command {
       const hasGrant = state !== 'unpaired' && state !== 'pairing';
       const warning = `${name} has a grant already, and the imported one would replace it.`;
       if (hasGrant && options.yes !== true && !(await confirmWarning(warning))) return;
-      const refreshToken = await readRefreshToken("The other program's refresh token: ");
+      const refreshToken = await readToken("The other program's refresh token: ", 'latchkey connection import NAME');
       const { scope, portal } = options;
       const grant = {
         name,

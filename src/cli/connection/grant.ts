@@ -2,9 +2,10 @@ import { Command } from 'commander';
 import { findNamed } from '../../core/name.ts';
 import { connectHub } from '../hub-connection.ts';
 import { conditionLine } from '../status/lines.ts';
-import { formatTimeUntil } from '../terminal/duration.ts';
+import { durationParser, formatTimeUntil } from '../terminal/duration.ts';
 import { PORTAL_ANSWER, print, printJson, printStderr, reportFailure, reportIfSlow } from '../terminal/output.ts';
 import { confirm } from '../terminal/prompt.ts';
+import { readToken } from '../terminal/secret-input.ts';
 
 /** Describes the argument of a command for one connection. */
 export const CONNECTION_NAME =
@@ -42,10 +43,16 @@ export function tokenCommand(): Command {
   return new Command('token')
     .description('print the current access token of a connection')
     .argument('<name>', CONNECTION_NAME)
+    .option('--min-ttl <duration>', 'refresh first if it expires sooner, such as 10m', durationParser('1s', '1d'))
+    .option('--rejected', 'the cloud has refused the token on standard input: print another one')
     .option('--json', 'print the whole token response')
-    .action(async (name: string, options: { json?: boolean }, command: Command) => {
+    .action(async (name: string, options: { minTtl?: number; rejected?: true; json?: boolean }, command: Command) => {
+      const rejected = options.rejected
+        ? await readToken('The token that the cloud has refused: ', 'latchkey token NAME --rejected')
+        : null;
       await using hub = await connectHub(command);
-      const token = await reportIfSlow(PORTAL_ANSWER, hub.request('token', { name }));
+      const wanted = { name, min_ttl: options.minTtl ?? 0, rejected: rejected?.reveal() ?? null };
+      const token = await reportIfSlow(PORTAL_ANSWER, hub.request('token', wanted));
       if (options.json === true) printJson(token);
       else print(token.access_token);
     });

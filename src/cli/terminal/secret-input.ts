@@ -8,17 +8,18 @@ const MAX_TOKEN_LENGTH = 16_384;
 const TOKEN_CHARACTERS = /^[\x21-\x7e]*$/;
 
 /**
- * Reads a refresh token from standard input: one line, without an echo if a person types it.
+ * Reads a token from standard input: one line, without an echo if a person types it.
  * @param question is shown on a terminal
+ * @param command that reads it, for the error
  * @throws Failure `request_invalid` if it is no token
  */
-export async function readRefreshToken(question: string): Promise<Secret> {
+export async function readToken(question: string, command: string): Promise<Secret> {
   const token = await readInput(question);
   const problem = tokenProblem(token);
   if (problem === null) return new Secret(token);
   throw new Failure(
     'request_invalid',
-    `${problem}, and nothing was done: give the refresh token alone, on one line, such as "latchkey connection import NAME < FILE"`,
+    `${problem}, and nothing was done: give the token alone, on one line, such as "${command} < FILE"`,
   );
 }
 

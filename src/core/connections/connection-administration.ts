@@ -9,6 +9,14 @@ interface CurrentToken {
   readonly scope: string | null;
 }
 
+/** Which token is wanted. */
+export interface WantedToken {
+  /** Its shortest remaining lifetime, in ms. */
+  readonly minTtl: number;
+  /** The token that the cloud has refused, which is reported first; null if it has not. */
+  readonly rejected: Secret | null;
+}
+
 /** Another program's grant, to be taken over. */
 export interface GrantImport {
   /** The name of the connection, which is added if there is none. */
@@ -44,8 +52,11 @@ export interface ConnectionAdministration {
    * @returns whether the portal has revoked it; null if there was none
    */
   unpair(name: string): Promise<boolean | null>;
-  /** @throws Failure `token_unavailable` */
-  token(name: string): Promise<CurrentToken>;
+  /**
+   * @param wanted left out: any valid token
+   * @throws Failure `token_unavailable`
+   */
+  token(name: string, wanted?: WantedToken): Promise<CurrentToken>;
   /** Forces a refresh, even of a grant in doubt. @throws Failure `token_unavailable` if there is no grant */
   refresh(name: string): Promise<ConnectionStatus>;
   /** The lines, the most recently updated first. */

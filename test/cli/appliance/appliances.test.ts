@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { toWire } from '../../../src/control/messages.ts';
-import { runShell, shareFakeAdministration, startLatchkey } from '../command.ts';
+import { runLatchkey, runShell, shareFakeAdministration, startLatchkey } from '../command.ts';
 
 const hub = shareFakeAdministration();
 
@@ -59,6 +59,15 @@ test('appliance remove and unpair act without a question if there is no terminal
   });
   hub.administration.isPortalTold = true;
   expect(hub.administration.appliances.size).toBe(0);
+});
+
+test('token passes on the shortest lifetime, and on standard input the token that the cloud has refused', async () => {
+  hub.administration.set({ name: 'wallbox', state: 'active', scope: 'A' });
+  const refused = await runLatchkey(['token', 'wallbox', '--rejected', '--min-ttl', '10m'], hub.env, 'the-old-one\n');
+  expect(refused).toMatchObject({ status: 0, stdout: `${hub.administration.accessToken}\n` });
+  expect(hub.administration.tokensAsked.at(-1)).toEqual([600_000, 'the-old-one']);
+  const none = await runLatchkey(['token', 'wallbox', '--rejected'], hub.env, '');
+  expect(none).toMatchObject({ status: 1, stderr: expect.stringContaining('latchkey token NAME --rejected < FILE') });
 });
 
 test('token prints only the token, and with --json a token response', async () => {
