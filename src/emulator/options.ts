@@ -1,6 +1,7 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { JSONWebKeySet } from 'jose';
 import type { FaultOptions } from './faults/kinds.ts';
-import type { Endpoint } from './http/logged-request.ts';
+import type { Endpoint, LoggedRequest } from './http/logged-request.ts';
 import type { SettingOptions } from './settings/settings.ts';
 
 /** The emulator's time source: `wall` is in milliseconds since 1970. The hub's clocks have this shape. */
@@ -47,6 +48,10 @@ export interface InterceptedRequest {
   readonly endpoint: Endpoint;
   /** The registered client that the request names, authenticated or not; null if it names none. */
   readonly client: string | null;
+  /** Its entry of the request log, whose members change until the response was sent. */
+  readonly logged: LoggedRequest;
+  /** Its header fields, with their names in lower case. */
+  readonly headers: IncomingHttpHeaders;
   /** Cuts the connection: the client sees a reset instead of a response. */
   drop(): void;
 }

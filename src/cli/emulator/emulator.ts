@@ -10,6 +10,7 @@ import { SETTINGS } from '../../emulator/settings/settings.ts';
 import { parseDurationSeconds, parseNonNegativeInteger } from '../terminal/duration.ts';
 import { print, printJson, printStderr } from '../terminal/output.ts';
 import { waitForTerminationSignal } from '../terminal/signals.ts';
+import { examCommand } from './exam.ts';
 import { readOptionsFile } from './options-file.ts';
 
 /** The values of the flags: the library's options; repeatable flags have other names. */
@@ -73,6 +74,7 @@ export function emulatorCommand(): Command {
       'a TOML or JSON file with options, their names written with underscores; options on the command line take precedence',
     )
     .option('--json', 'print its addresses and credentials as one line of JSON');
+  command.addCommand(examCommand());
   return addSettingOptions(command).action(async ({ options: file }: Options) => {
     // Before the first output: a program that reads it may send a signal at once.
     const terminated = waitForTerminationSignal();

@@ -86,7 +86,8 @@ export class RequestLog {
   }
 }
 
-function logEntry(request: FastifyRequest): LogEntry | null {
+/** The entry of a request; null for paths under `/_emulator/`. */
+export function logEntry(request: FastifyRequest): LogEntry | null {
   return request.getDecorator<LogEntry | null>('logged');
 }
 

@@ -13,7 +13,7 @@ import type { TlsCredentials } from '../tls.ts';
 import { allowWebPages } from './cors.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { attachRequestContext, hasRequestContext, requestContext } from './request-context.ts';
-import type { RequestLog } from './request-log.ts';
+import { logEntry, type RequestLog } from './request-log.ts';
 import { STATUS_CODES, sendNotFound } from './routes.ts';
 import { attachTokenRequestCredentials } from './token-request.ts';
 
@@ -152,9 +152,10 @@ function attachInterceptor(app: FastifyInstance, interceptor: Interceptor): void
 }
 
 function interceptedRequest(request: FastifyRequest): InterceptedRequest | null {
-  const came = requestContext(request);
-  if (came.endpoint === null) return null;
-  return { endpoint: came.endpoint, client: came.client, drop: () => request.raw.socket.destroy() };
+  const { endpoint, client } = requestContext(request);
+  const logged = logEntry(request);
+  if (endpoint === null || logged === null) return null;
+  return { endpoint, client, logged, headers: request.headers, drop: () => request.raw.socket.destroy() };
 }
 
 /**

@@ -1,0 +1,67 @@
+import { Command, Option } from 'commander';
+import type { ExamReport } from '../../emulator/exam/exam.ts';
+import { print, printJson } from '../terminal/output.ts';
+import { waitForTerminationSignal } from '../terminal/signals.ts';
+import { examTable, junitReport } from './exam-report.ts';
+
+interface Options {
+  readonly only?: string;
+  readonly format: 'table' | 'json' | 'junit';
+}
+
+/** `latchkey emulator exam` */
+export function examCommand(): Command {
+  return new Command('exam')
+    .description(
+      'run an OAuth client program through situations, and say what it does wrong and which sentence of which RFC says so',
+    )
+    .argument('<command...>', 'the program with its arguments, after --')
+    .option('--only <name>', 'only this group of situations, or this situation')
+    .addOption(
+      new Option('--format <format>', 'the form of the report').choices(['table', 'json', 'junit']).default('table'),
+    )
+    .action(async (words: readonly string[], { only, format }: Options, command: Command) => {
+      const terminated = waitForTerminationSignal();
+      const report = await runToEnd(words, only, terminated, command);
+      if (format === 'json') printJson(report);
+      else print(format === 'junit' ? junitReport(report) : examTable(report));
+      if (report.failed > 0) process.exitCode = 1;
+    });
+}
+
+async function runToEnd(
+  words: readonly string[],
+  only: string | undefined,
+  terminated: Promise<NodeJS.Signals | null>,
+  command: Command,
+): Promise<ExamReport> {
+  const [{ runExam }, { ExamError }, { killAllClients }, { selectSituations, SELECTIONS }] = await Promise.all([
+    import('../../emulator/exam/exam.ts'),
+    import('../../emulator/exam/admission.ts'),
+    import('../../emulator/exam/client-process.ts'),
+    import('../../emulator/exam/situations/all.ts'),
+  ]);
+  const situations = selectSituations(only);
+  if (situations.length === 0) {
+    const { didYouMean } = await import('../../system/did-you-mean.ts');
+    command.error(`error: --only ${only}: unknown group or situation${didYouMean(only ?? '', SELECTIONS)}`);
+  }
+  // Also after a second signal, which ends this process at once.
+  process.once('exit', killAllClients);
+  const interrupted = new AbortController();
+  void terminated.then((signal) =>
+    interrupted.abort(new ExamError(`the exam was ended by ${signal}; nothing of it runs any more`)),
+  );
+  let done = 0;
+  const onResult = () => {
+    done += 1;
+    if (process.stderr.isTTY)
+      process.stderr.write(`\r${done} of ${situations.length} situations${done === situations.length ? '\n' : ''}`);
+  };
+  try {
+    return await runExam({ command: words, situations, signal: interrupted.signal, onResult });
+  } catch (error) {
+    if (error instanceof ExamError && error.isUsage) command.error(`error: ${error.message}`);
+    throw error;
+  }
+}

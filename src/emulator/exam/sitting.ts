@@ -1,0 +1,474 @@
+import { mkdir } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { systemTimers } from '../../system/clock.ts';
+import { systemRandom } from '../../system/random.ts';
+import { type Emulator, startEmulator } from '../emulator.ts';
+import type { FaultOptions, RequestFault } from '../faults/kinds.ts';
+import type { ClientOptions } from '../options.ts';
+import type { SettingOptions } from '../settings/settings.ts';
+import { ClientProcess } from './client-process.ts';
+import { doesNotApply, fail } from './judgement.ts';
+import { isGranted, isRefresh, NOT_OF_THE_CLIENT, Wire, type WireRequest } from './wire.ts';
+
+/** Seconds after which a client that does nothing hangs. */
+const DEADLINE = 20;
+/** Seconds without a request after which a client that is not expected to do more has stopped. */
+const QUIET = 6;
+/** Calls with a dead token after which a client does not come back to life. */
+const MAX_DEAD_CALLS = 12;
+
+/** A fault of the token endpoint, without what it applies to. */
+export type TokenFault = RequestFault extends infer Fault
+  ? Fault extends unknown
+    ? Omit<Fault, 'endpoint'>
+    : never
+  : never;
+
+/** The lifetime of access tokens, in seconds: a client that lives by `expires_in` refreshes as often as one that waits for a 401. */
+const TOKEN_LIFETIME = 2;
+
+/**
+ * How the client gets its grant: from a refresh token, by a code or by a device code, or, in `mcp`, from nothing but the
+ * API's address.
+ */
+export type Flow = 'refresh' | 'code' | 'device' | 'mcp';
+
+/** How a sitting begins. */
+export interface Setup {
+  /** The emulator's settings. Default: access tokens that live for {@link TOKEN_LIFETIME} seconds. */
+  readonly settings?: SettingOptions;
+  /** How the client is registered, instead of an ID and a secret of letters. */
+  readonly client?: Pick<ClientOptions, 'id' | 'secret'>;
+  /** The scope that the client is asked to request. Default: none. */
+  readonly scope?: string;
+  /** Faults from the start. Default: none. */
+  readonly faults?: readonly FaultOptions[];
+  /** The situation itself is the user who logs in. Default: false, every login that the client asks for succeeds. */
+  readonly ownLogin?: true;
+}
+
+/** What a sitting needs of the exam. */
+export interface SittingContext {
+  readonly command: readonly string[];
+  /** An existing folder for its files. */
+  readonly folder: string;
+  /** Ends the exam. */
+  readonly signal: AbortSignal;
+  /** Milliseconds that programs get to stop. */
+  readonly stopTimeout: () => number;
+}
+
+/** What the user's browser saw at the redirect URI of the client. */
+interface Visit {
+  /** Null if the client did not answer. */
+  readonly status: number | null;
+}
+
+/** What is known when a sitting begins. */
+interface KnownParts {
+  readonly emulator: Emulator;
+  readonly wire: Wire;
+  readonly redirectUri: string;
+  readonly refreshToken: string;
+  readonly flow: Flow;
+  readonly context: SittingContext;
+  readonly setup: Setup;
+  readonly changes: Changes;
+}
+
+/** One client with an emulator of its own, in one situation. */
+export class Sitting implements AsyncDisposable {
+  readonly emulator: Emulator;
+  readonly wire: Wire;
+  readonly redirectUri: string;
+  /** The refresh token that the client is given; empty if it must log in. */
+  readonly refreshToken: string;
+  /** The folder of the client's state. */
+  readonly stateFolder: string;
+  /** The authorization URLs that the client printed. */
+  readonly authorizeUrls: string[] = [];
+  readonly clients: ClientProcess[] = [];
+  /** The positions in the list of requests at which it printed them. */
+  readonly #logins: number[] = [];
+  readonly #flow: Flow;
+  readonly #context: SittingContext;
+  readonly #setup: Setup;
+  readonly #changes: Changes;
+
+  private constructor(known: KnownParts) {
+    this.emulator = known.emulator;
+    this.wire = known.wire;
+    this.redirectUri = known.redirectUri;
+    this.refreshToken = known.refreshToken;
+    this.stateFolder = join(known.context.folder, 'state');
+    this.#flow = known.flow;
+    this.#context = known.context;
+    this.#setup = known.setup;
+    this.#changes = known.changes;
+  }
+
+  /** Starts the emulator and the client. */
+  static async begin(setup: Setup, flow: Flow, context: SittingContext): Promise<Sitting> {
+    const changes = new Changes();
+    let sitting: Sitting | undefined;
+    const wire = new Wire(() => {
+      changes.emit();
+      if (sitting !== undefined) sitting.#decideDevices();
+    });
+    const redirectUri = `http://127.0.0.1:${await freePort()}/callback`;
+    const { id = 'exam-client', secret = flow === 'mcp' ? undefined : 'exam-secret' } = setup.client ?? {};
+    const { clientAuthentication, ...settings } = setup.settings ?? {};
+    const emulator = await startEmulator({
+      tokenLifetime: TOKEN_LIFETIME,
+      ...settings,
+      clients: [{ id, secret: setup.client === undefined ? secret : setup.client.secret, redirectUris: [redirectUri] }],
+      showSecrets: true,
+      faults: setup.faults,
+      intercept: wire.interceptor,
+    });
+    await mkdir(join(context.folder, 'state'), { recursive: true });
+    const refreshToken = flow === 'refresh' ? await mintRefreshToken(emulator, redirectUri) : '';
+    if (clientAuthentication !== undefined) emulator.change({ clientAuthentication });
+    sitting = new Sitting({ emulator, wire, redirectUri, refreshToken, flow, context, setup, changes });
+    sitting.start();
+    return sitting;
+  }
+
+  /** The program that was started last. */
+  get client(): ClientProcess {
+    const last = this.clients.at(-1);
+    if (last === undefined) throw new Error('no client was started');
+    return last;
+  }
+
+  /** The refreshes from a position in the list of requests on. */
+  refreshes(since = 0): WireRequest[] {
+    return this.wire.requests.slice(since).filter(isRefresh);
+  }
+
+  /** The calls of the API from a position on. */
+  calls(since = 0): WireRequest[] {
+    return this.wire.requests.slice(since).filter(({ logged }) => logged.endpoint === 'whoami');
+  }
+
+  /** The requests to an endpoint from a position on. */
+  to(endpoint: string, since = 0): WireRequest[] {
+    return this.wire.requests.slice(since).filter(({ logged }) => logged.endpoint === endpoint);
+  }
+
+  /** The position of the next request. */
+  get mark(): number {
+    return this.wire.requests.length;
+  }
+
+  /**
+   * Starts the program, as a supervisor would after its end, or once more.
+   * @param query added to the address of the API, to tell programs apart
+   */
+  start(query = ''): ClientProcess {
+    const { baseUrl, frontendUrl, clientId, clientSecret } = this.emulator;
+    const flow = this.#flow;
+    const known = {
+      OAUTH_ISSUER: frontendUrl,
+      OAUTH_TOKEN_ENDPOINT: `${frontendUrl}/oauth2/token`,
+      OAUTH_CLIENT_ID: clientId,
+      OAUTH_CLIENT_SECRET: clientSecret,
+    };
+    const hasCode = flow === 'code' || flow === 'refresh';
+    const hasDevice = flow === 'device' || flow === 'refresh';
+    const client = new ClientProcess(
+      this.#context.command,
+      {
+        ...UNSET,
+        ...(flow !== 'mcp' && known),
+        ...(hasCode && { OAUTH_AUTHORIZATION_ENDPOINT: `${frontendUrl}/oauth2/authorize` }),
+        ...(hasDevice && { OAUTH_DEVICE_AUTHORIZATION_ENDPOINT: `${frontendUrl}/oauth2/device_authorization` }),
+        ...(this.refreshToken !== '' && { OAUTH_REFRESH_TOKEN: this.refreshToken }),
+        OAUTH_SCOPE: this.#setup.scope,
+        OAUTH_REDIRECT_URI: this.redirectUri,
+        API_URL: `${baseUrl}/api/whoami${query}`,
+        API_CONCURRENCY: '1',
+        STATE_DIR: this.stateFolder,
+        ...this.extraEnvironment,
+      },
+      { onLine: (line) => this.#readLine(line), onChange: () => this.#changes.emit() },
+    );
+    this.clients.push(client);
+    return client;
+  }
+
+  /** Further variables for programs that are started from now on. */
+  extraEnvironment: Readonly<Record<string, string>> = {};
+
+  /** Ends the program as a supervisor does. */
+  async stop(): Promise<void> {
+    await this.client.stop(this.#context.stopTimeout());
+  }
+
+  /** Ends the program as a supervisor does, and starts it again. */
+  async restart(): Promise<void> {
+    await this.stop();
+    this.start();
+  }
+
+  /** Adds a fault to the next refresh. @returns the refresh that it was applied to */
+  async faultNextRefresh(fault: TokenFault): Promise<WireRequest> {
+    const since = this.mark;
+    const { id } = this.emulator.addFault({ ...fault, endpoint: 'token', grantType: 'refresh_token' } as RequestFault);
+    const isHit = (request: WireRequest) => request.logged.fault === id;
+    return this.until('a refresh', () => {
+      this.#failIfDead(since, 'refresh');
+      return this.refreshes(since).find(isHit);
+    });
+  }
+
+  /** Sends a refresh of the client once more, as a thief would, with its secret. */
+  async replay(form: Readonly<Record<string, string>>): Promise<void> {
+    const { frontendUrl, clientId, clientSecret } = this.emulator;
+    const body = new URLSearchParams({ ...form, client_id: clientId, client_secret: clientSecret });
+    await fetch(`${frontendUrl}/oauth2/token`, { method: 'POST', headers: { [NOT_OF_THE_CLIENT]: '1' }, body });
+  }
+
+  /** Waits until the client has called the API with a valid token. @param since a position in the list of requests */
+  async working(since = 0): Promise<WireRequest> {
+    return this.until('a call of the API with a valid token', () => {
+      this.#failIfDead(since, 'come back');
+      return this.calls(since).find(isGranted);
+    });
+  }
+
+  /** Waits until the client has refreshed and used the new access token. @returns the refresh */
+  async recovered(since: number): Promise<WireRequest> {
+    return this.until('a refresh and a call with the new token', () => {
+      this.#failIfDead(since, 'refresh again');
+      const at = this.wire.requests.findIndex((one, index) => index >= since && isRefresh(one) && isGranted(one));
+      return at !== -1 && this.calls(at).some(isGranted) ? this.wire.requests[at] : null;
+    });
+  }
+
+  /** Waits for a number of granted refreshes from a position on. */
+  async refreshed(count: number, since = 0): Promise<WireRequest[]> {
+    return this.until(`${count} refreshes`, () => {
+      this.#failIfDead(since, 'refresh');
+      const granted = this.refreshes(since).filter(isGranted);
+      return granted.length >= count ? granted : null;
+    });
+  }
+
+  #failIfDead(since: number, what: string): void {
+    const isNew = this.#logins.some((at) => at >= since) || this.to('device_authorization', since).length > 0;
+    if (isNew && this.refreshToken !== '' && this.refreshes().some(isGranted)) fail('the client asked for a new login');
+    const calls = this.calls(since);
+    const dead = calls.slice(calls.findLastIndex(isGranted) + 1).filter(({ logged }) => logged.status === 401);
+    const last = this.wire.requests.findLastIndex(isRefresh);
+    if (dead.length < MAX_DEAD_CALLS || this.calls(last).length < MAX_DEAD_CALLS) return;
+    fail(`the client called the API ${dead.length} times with an access token that is not valid, and did not ${what}`);
+  }
+
+  /**
+   * Waits until `find` finds something. It is asked after each request, response, line and end of a program.
+   * @param what it is, for the report
+   * @throws Judgement if the program ends or hangs before
+   */
+  async until<Found>(
+    what: string,
+    find: () => Found | null | undefined | false,
+    { seconds = DEADLINE, mayEnd = false } = {},
+  ): Promise<Found> {
+    const outcome = await this.#wait(find, seconds, () => (mayEnd ? false : this.client.ended !== null));
+    if ('found' in outcome) return outcome.found;
+    if (outcome.why === 'ended') return fail(`the program ${this.client.endText} before ${what}`);
+    return fail(`within ${seconds} s there was not ${what}`);
+  }
+
+  /**
+   * Waits until `find` finds something, the program has ended, or the client has sent some more requests, or none for some
+   * seconds: for what a right client never does, and what shows that it does not.
+   * @param events as many requests
+   * @returns null if it was not found
+   */
+  async unlessStopped<Found>(find: () => Found | null | undefined | false, events = 10): Promise<Found | null> {
+    const end = this.mark + events;
+    for (;;) {
+      const before = this.mark;
+      const outcome = await this.#wait(find, QUIET, () => this.client.ended !== null || this.mark > before);
+      if ('found' in outcome) return outcome.found;
+      if (outcome.why === 'deadline' || this.client.ended !== null || this.mark >= end) return null;
+    }
+  }
+
+  async #wait<Found>(
+    find: () => Found | null | undefined | false,
+    seconds: number,
+    isEnded: () => boolean,
+  ): Promise<{ readonly found: Found } | { readonly why: 'ended' | 'deadline' }> {
+    const over = new AbortController();
+    let isLate = false;
+    void systemTimers.sleep(1000 * seconds, over.signal).then(() => {
+      isLate = !over.signal.aborted;
+      this.#changes.emit();
+    });
+    const onAbort = () => this.#changes.emit();
+    this.#context.signal.addEventListener('abort', onAbort);
+    try {
+      for (;;) {
+        this.#context.signal.throwIfAborted();
+        if (this.wire.isFlooded) fail(`the client sent ${this.mark} requests without a pause`);
+        const found = find();
+        if (found !== null && found !== undefined && found !== false) return { found };
+        if (isEnded()) return { why: 'ended' };
+        if (isLate) return { why: 'deadline' };
+        await this.#changes.next();
+      }
+    } finally {
+      over.abort();
+      this.#context.signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  /** Logs the user in at an authorization URL, or refuses. @returns where the browser is redirected to */
+  async login(authorizeUrl: string, deny = false): Promise<URL> {
+    try {
+      const { location } = await this.emulator.login({ authorizeUrl, user: 'demo', deny });
+      return new URL(location);
+    } catch (error) {
+      return fail(error instanceof Error ? `the authorization server rejects the URL: ${error.message}` : 'a bad URL');
+    }
+  }
+
+  /** Opens an address of the client in the user's browser. @param isPatient whether the client may not listen yet */
+  async visit(url: URL, { isPatient = true } = {}): Promise<Visit> {
+    if (url.origin !== new URL(this.redirectUri).origin) fail(`the browser is sent to ${url.origin}${url.pathname}`);
+    // A program may print its URL before it listens.
+    for (let attempt = 0; attempt < 20 && !this.#context.signal.aborted; attempt++) {
+      try {
+        const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(1000 * DEADLINE) });
+        await response.arrayBuffer();
+        return { status: response.status };
+      } catch (error) {
+        if (!isPatient || !isRefusedConnection(error) || this.client.ended !== null) break;
+        await systemTimers.sleep(200, this.#context.signal);
+      }
+    }
+    return { status: null };
+  }
+
+  /** The first authorization URL that the client printed from a position in their list on. */
+  async authorizeUrl(since = 0): Promise<URL> {
+    const text = await this.until('an authorization URL on standard output', () => this.authorizeUrls[since]);
+    return new URL(text);
+  }
+
+  #readLine(line: string): void {
+    const { frontendUrl } = this.emulator;
+    const url = line.match(/https?:\/\/\S+/g)?.find((one) => one.startsWith(`${frontendUrl}/oauth2/authorize?`));
+    if (url === undefined) return;
+    this.authorizeUrls.push(url);
+    this.#logins.push(this.mark);
+    this.#changes.emit();
+    if (this.#setup.ownLogin !== true) {
+      void this.login(url)
+        .then(
+          (location) => this.visit(location),
+          () => undefined,
+        )
+        .catch(() => undefined);
+    }
+  }
+
+  /** Allows or refuses the access of the device whose authorization response this is. */
+  async decideDevice({ logged }: WireRequest, deny = false): Promise<void> {
+    await this.emulator.approveDevice({ userCode: String(logged.answer['user_code']), user: 'demo', deny });
+  }
+
+  /** Allows the access of devices whose user logs in. */
+  #decideDevices(): void {
+    if (this.#setup.ownLogin === true) return;
+    for (const { user_code: userCode } of this.emulator.devices()) {
+      void this.emulator.approveDevice({ userCode, user: 'demo' }).catch(() => undefined);
+    }
+  }
+
+  /** Makes a text safe for the report: without the secrets that the emulator has issued. */
+  mask(text: string): string {
+    const secrets = [...this.emulator.secretsIssued(), this.emulator.clientSecret].filter((one) => one.length > 3);
+    return secrets.reduce((masked, secret) => masked.replaceAll(secret, '…'), text);
+  }
+
+  /** Stops all programs and the emulator. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.clients.map((client) => client.stop(this.#context.stopTimeout())));
+    await this.emulator.close();
+  }
+}
+
+/** What a program must not inherit. */
+const UNSET: Readonly<Record<string, undefined>> = {
+  OAUTH_ISSUER: undefined,
+  OAUTH_TOKEN_ENDPOINT: undefined,
+  OAUTH_AUTHORIZATION_ENDPOINT: undefined,
+  OAUTH_DEVICE_AUTHORIZATION_ENDPOINT: undefined,
+  OAUTH_CLIENT_ID: undefined,
+  OAUTH_CLIENT_SECRET: undefined,
+  OAUTH_REFRESH_TOKEN: undefined,
+};
+
+/** Lets one wait for the next of some changes. */
+class Changes {
+  #next = Promise.withResolvers<void>();
+
+  emit(): void {
+    this.#next.resolve();
+    this.#next = Promise.withResolvers<void>();
+  }
+
+  next(): Promise<void> {
+    return this.#next.promise;
+  }
+}
+
+/** A refresh token of a login by code, and no trace of it on the wire. */
+async function mintRefreshToken(emulator: Emulator, redirectUri: string): Promise<string> {
+  const { frontendUrl, clientId, clientSecret } = emulator;
+  const query = new URLSearchParams({ response_type: 'code', client_id: clientId, redirect_uri: redirectUri });
+  const { location } = await emulator.login({ authorizeUrl: `${frontendUrl}/oauth2/authorize?${query}`, user: 'demo' });
+  const form = new URLSearchParams({
+    grant_type: 'authorization_code',
+    code: new URL(location).searchParams.get('code') ?? '',
+    redirect_uri: redirectUri,
+    client_id: clientId,
+    ...(clientSecret !== '' && { client_secret: clientSecret }),
+  });
+  const response = await fetch(`${frontendUrl}/oauth2/token`, {
+    method: 'POST',
+    headers: { [NOT_OF_THE_CLIENT]: '1' },
+    body: form,
+  });
+  const tokens: unknown = await response.json();
+  if (typeof tokens === 'object' && tokens !== null && 'refresh_token' in tokens) return String(tokens.refresh_token);
+  return doesNotApply('the emulator issues no refresh token with these settings');
+}
+
+/** Below the range from which systems take ports for connections and for listeners on any port. */
+const PORTS = { first: 20_000, count: 12_000 };
+
+/** A port of 127.0.0.1 for the client's redirect URI that nobody listens on. */
+async function freePort(): Promise<number> {
+  for (;;) {
+    const port = PORTS.first + systemRandom.below(PORTS.count);
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (!isFree) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
+}
+
+function isRefusedConnection(error: unknown): boolean {
+  const { cause } = error instanceof Error ? error : {};
+  return typeof cause === 'object' && cause !== null && 'code' in cause && cause.code === 'ECONNREFUSED';
+}

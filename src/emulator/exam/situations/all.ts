@@ -1,0 +1,31 @@
+import { GROUPS, type Situation } from '../situation.ts';
+import { CLIENT_AUTHENTICATION } from './client-authentication.ts';
+import { CODE_FLOW } from './code-flow.ts';
+import { DEVICE_FLOW } from './device-flow.ts';
+import { ENDS } from './ends.ts';
+import { FAULTS } from './faults.ts';
+import { MCP } from './mcp.ts';
+import { OPENID } from './openid.ts';
+import { ROTATION } from './rotation.ts';
+import { STORAGE } from './storage.ts';
+
+/** All situations, in the order of the report. */
+export const SITUATIONS: readonly Situation[] = [
+  ...ROTATION,
+  ...FAULTS,
+  ...ENDS,
+  ...STORAGE,
+  ...CLIENT_AUTHENTICATION,
+  ...CODE_FLOW,
+  ...OPENID,
+  ...DEVICE_FLOW,
+  ...MCP,
+];
+
+/** The situations of a group, or the one of this name. */
+export function selectSituations(only: string | undefined): readonly Situation[] {
+  return SITUATIONS.filter(({ name, group }) => only === undefined || only === name || only === group);
+}
+
+/** What `--only` may name. */
+export const SELECTIONS: readonly string[] = [...GROUPS, ...SITUATIONS.map(({ name }) => name)];

@@ -1,0 +1,204 @@
+import { doesNotApply, fail } from '../judgement.ts';
+import type { Sitting } from '../sitting.ts';
+import type { Situation } from '../situation.ts';
+import { isGranted, isRefresh, type WireRequest } from '../wire.ts';
+
+const STATE =
+  'RFC 6749, 10.12: "The client MUST implement CSRF protection for its redirection URI"; RFC 9700, 2.1, permits PKCE in place of state';
+const ISS =
+  'RFC 9207, 2.4: "Clients MUST then compare the result to the issuer identifier of the authorization server where the authorization request was sent to"';
+const CODE_ONCE = 'RFC 6749, 4.1.2: "The client MUST NOT use the authorization code more than once"';
+
+/** The token requests with a code. */
+function exchanges(sitting: Sitting, code?: string | null): WireRequest[] {
+  return sitting
+    .to('token')
+    .filter(({ logged: { form } }) => 'code' in form && (code === undefined || form['code'] === code));
+}
+
+/** Logs the user in at the first authorization URL. @returns it, and the address that the browser was sent to */
+async function logIn(sitting: Sitting): Promise<{ readonly url: URL; readonly location: URL }> {
+  const url = await sitting.authorizeUrl();
+  const location = await sitting.login(url.href);
+  await sitting.visit(location);
+  await sitting.working();
+  return { url, location };
+}
+
+/** A login of an attacker, whose response the browser of the user opens. @param change changes the state in it */
+function forged(name: string, right: string, change: (parameters: URLSearchParams) => void): Situation {
+  return {
+    ...{ name, group: 'code-flow', right, source: STATE, ownLogin: true },
+    async happens(sitting) {
+      const url = await sitting.authorizeUrl();
+      if (!url.searchParams.has('state')) {
+        if (url.searchParams.has('code_challenge')) doesNotApply('the client sends no state, and relies on PKCE');
+        fail('the authorization URL has neither a state nor a code_challenge');
+      }
+      const attack = new URL(url);
+      change(attack.searchParams);
+      if (attack.searchParams.has('code_challenge')) attack.searchParams.set('code_challenge', 'A'.repeat(43));
+      const injected = await sitting.login(attack.href);
+      await sitting.visit(injected);
+      const isTaken = () => exchanges(sitting, injected.searchParams.get('code')).length > 0;
+      await sitting.visit(await sitting.login(url.href), { isPatient: false });
+      await sitting.unlessStopped(
+        () => isTaken() || sitting.calls().some(isGranted) || sitting.authorizeUrls.length > 1,
+      );
+      if (isTaken()) fail('the client took a code that came with a state that is not its own');
+      return 'a code with a state that is not its own was not exchanged';
+    },
+  };
+}
+
+/** A response that seems to come from another server. */
+function issuer(name: string, right: string, change: (parameters: URLSearchParams) => void): Situation {
+  return {
+    ...{ name, group: 'code-flow', right, source: ISS, ownLogin: true },
+    async happens(sitting) {
+      const location = await sitting.login((await sitting.authorizeUrl()).href);
+      if (sitting.to('discovery').length === 0) doesNotApply('the client reads no metadata, and knows one server only');
+      change(location.searchParams);
+      await sitting.visit(location);
+      await sitting.unlessStopped(() => exchanges(sitting).length > 0 || sitting.authorizeUrls.length > 1);
+      if (exchanges(sitting).length > 0)
+        fail(`the client exchanged a code whose iss was ${location.searchParams.get('iss') ?? 'missing'}`);
+      return 'the code was not exchanged';
+    },
+  };
+}
+
+/** A login by authorization code. */
+export const CODE_FLOW: readonly Situation[] = [
+  {
+    ...{ name: 'exact-redirect', group: 'code-flow', ownLogin: true },
+    right: 'the client sends the same redirect_uri in the authorization request and in the token request',
+    source:
+      'RFC 6749, 4.1.3: redirect_uri: "if the "redirect_uri" parameter was included in the authorization request …, and their values MUST be identical"',
+    async happens(sitting) {
+      const { url } = await logIn(sitting);
+      const sent = url.searchParams.get('redirect_uri');
+      const exchanged = exchanges(sitting)[0]?.logged.form['redirect_uri'];
+      if ((sent ?? sitting.redirectUri) !== sitting.redirectUri) fail(`redirect_uri was ${sent}`);
+      if (sent !== null && exchanged !== sent) fail(`redirect_uri was ${sent} and then ${exchanged ?? 'missing'}`);
+      return 'a login, with the same redirect_uri in both requests';
+    },
+  },
+  {
+    ...{ name: 'pkce', group: 'code-flow', ownLogin: true },
+    right: 'the client sends an S256 code challenge, and then its verifier',
+    source:
+      'RFC 9700, 2.1.1: "Public clients MUST use PKCE …; For confidential clients, the use of PKCE … is RECOMMENDED"',
+    async happens(sitting) {
+      const { searchParams } = await sitting.authorizeUrl();
+      if (!searchParams.has('code_challenge')) fail('the authorization URL has no code_challenge');
+      if (searchParams.get('code_challenge_method') !== 'S256') fail('code_challenge_method is not S256');
+      await logIn(sitting);
+      return 'a login with a code challenge and its verifier';
+    },
+  },
+  {
+    ...{ name: 'new-values-for-each-login', group: 'code-flow', ownLogin: true },
+    right: 'each authorization request has a state and a code challenge of its own',
+    source: 'RFC 7636, 7.1: the verifier "SHOULD be created … for each authorization request"',
+    async happens(sitting) {
+      const first = await sitting.authorizeUrl();
+      await sitting.restart();
+      const second = await sitting.authorizeUrl(1);
+      for (const name of ['state', 'code_challenge', 'nonce']) {
+        const value = first.searchParams.get(name);
+        if (value !== null && value === second.searchParams.get(name)) fail(`two logins had the same ${name}`);
+      }
+      return 'two logins without a common value';
+    },
+  },
+  forged('state-of-another', 'a code whose state is not that of the request is not exchanged', (parameters) => {
+    parameters.set('state', 'state-of-an-attacker');
+  }),
+  forged('state-missing', 'a code without a state is not exchanged if the request had one', (parameters) => {
+    parameters.delete('state');
+  }),
+  issuer('iss-of-another', 'a code whose iss is not the issuer is not exchanged', (parameters) => {
+    parameters.set('iss', 'https://attacker.example');
+  }),
+  issuer('iss-missing', 'a code without iss is not exchanged if the metadata announces it', (parameters) => {
+    parameters.delete('iss');
+  }),
+  {
+    ...{ name: 'metadata-of-another', group: 'code-flow', ownLogin: true },
+    right: 'metadata with another issuer is not used',
+    source: 'RFC 8414, 3.3: "If these values are not identical, the data contained in the response MUST NOT be used"',
+    faults: [
+      { kind: 'change_members', endpoint: 'discovery', members: '{"issuer":"https://attacker.example"}', times: null },
+    ],
+    async happens(sitting) {
+      await sitting.unlessStopped(() => sitting.authorizeUrls.length > 0, 5);
+      if (sitting.to('discovery').length === 0) doesNotApply('the client reads no metadata');
+      if (sitting.authorizeUrls.length > 0) fail('the client used metadata whose issuer was https://attacker.example');
+      return 'the metadata was read and not used';
+    },
+  },
+  {
+    ...{ name: 'login-refused', group: 'code-flow', ownLogin: true },
+    right: 'a refused login gives the browser an answer, and causes no token request',
+    source: 'RFC 6749, 4.1.2.1: access_denied: "The resource owner or authorization server denied the request"',
+    async happens(sitting) {
+      const location = await sitting.login((await sitting.authorizeUrl()).href, true);
+      const { status } = await sitting.visit(location);
+      if (status === null) fail('the browser got no answer to error=access_denied');
+      await sitting.unlessStopped(() => sitting.to('token').length > 0 || sitting.authorizeUrls.length > 1);
+      if (sitting.to('token').length > 0) fail('after error=access_denied the client sent a token request');
+      return `the browser got status ${status}, and there was no token request`;
+    },
+  },
+  {
+    ...{ name: 'code-refused', group: 'code-flow', source: CODE_ONCE, ownLogin: true },
+    right: 'a code that was refused is not sent again',
+    async happens(sitting) {
+      const body = '{"error":"invalid_grant"}';
+      sitting.emulator.addFault({ kind: 'status', status: 400, body, endpoint: 'token', times: null });
+      await sitting.visit(await sitting.login((await sitting.authorizeUrl()).href));
+      await sitting.until('a token request', () => exchanges(sitting)[0], { mayEnd: true });
+      await sitting.unlessStopped(() => exchanges(sitting).length > 1 || sitting.authorizeUrls.length > 1);
+      if (exchanges(sitting).length > 1) fail(`the client sent a refused code ${exchanges(sitting).length} times`);
+      return 'one token request with the code';
+    },
+  },
+  {
+    ...{ name: 'page-loaded-twice', group: 'code-flow', source: CODE_ONCE, ownLogin: true },
+    right: 'a browser that loads the redirect URI twice does not use the code twice',
+    async happens(sitting) {
+      const location = await sitting.login((await sitting.authorizeUrl()).href);
+      const held = sitting.wire.hold('response', ({ logged }) => logged.endpoint === 'token');
+      const first = sitting.visit(location);
+      await sitting.until('a token request', () => held.requests[0]);
+      const second = sitting.visit(location, { isPatient: false });
+      await sitting.unlessStopped(() => held.requests.length > 1);
+      held.release();
+      await Promise.all([first, second]);
+      const { length } = exchanges(sitting, location.searchParams.get('code'));
+      if (length > 1) fail(`the client sent the code ${length} times`);
+      await sitting.working();
+      return 'one token request, and a login that works';
+    },
+  },
+  {
+    ...{ name: 'login-survives-restart', group: 'code-flow' },
+    right: 'a restarted client needs no new login',
+    source:
+      'RFC 6749, 1.5: refresh tokens "are used to obtain a new access token when the current access token becomes invalid or expires"',
+    async happens(sitting) {
+      await sitting.working();
+      await sitting.restart();
+      const since = sitting.mark;
+      const goes = () =>
+        sitting.wire.requests
+          .slice(since)
+          .some((one) => isRefresh(one) || (one.logged.endpoint === 'whoami' && isGranted(one)));
+      await sitting.until('a call or a refresh', () => goes() || sitting.authorizeUrls.length > 1);
+      if (sitting.authorizeUrls.length > 1) fail('after a restart the client asked for a new login');
+      await sitting.working(since);
+      return 'after a restart the client went on without a new login';
+    },
+  },
+];

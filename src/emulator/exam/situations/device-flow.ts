@@ -1,0 +1,139 @@
+import { fail } from '../judgement.ts';
+import type { Sitting } from '../sitting.ts';
+import type { Situation } from '../situation.ts';
+import type { WireRequest } from '../wire.ts';
+
+const STOP = 'RFC 8628, 3.5: after any other error "the client MUST stop polling"';
+
+/** The polls with a device code. */
+function polls(sitting: Sitting): WireRequest[] {
+  return sitting.to('token').filter(({ logged: { form } }) => form['grant_type']?.endsWith('device_code') === true);
+}
+
+/** The device authorization request, once it has its response. */
+async function request(sitting: Sitting): Promise<WireRequest> {
+  return sitting.until('a device authorization request', () =>
+    sitting.to('device_authorization').find(({ answeredAt }) => answeredAt !== null),
+  );
+}
+
+/** Fails if two polls were much closer than a client must wait. @param seconds as long */
+function rejectFastPoll(sitting: Sitting, index: number, seconds: number): void {
+  const [before, after] = [polls(sitting)[index - 1], polls(sitting)[index]];
+  if (before === undefined || after === undefined) return;
+  const gap = (after.receivedAt - (before.answeredAt ?? before.receivedAt)) / 1000;
+  // Half of it leaves room for a machine that stands still for a while.
+  if (gap < seconds / 2)
+    fail(`polls ${index} and ${index + 1} were ${gap.toFixed(1)} s apart, and the interval was ${seconds} s`);
+}
+
+/** Fails if the client polls again after an error that is the end. */
+async function stopsPolling(sitting: Sitting, error: string): Promise<string> {
+  const last = await sitting.until(
+    `a poll that gets ${error}`,
+    () => polls(sitting).find(({ logged }) => logged.answer['error'] === error),
+    { mayEnd: true },
+  );
+  const code = last.logged.form['device_code'];
+  const later = () =>
+    polls(sitting)
+      .slice(polls(sitting).indexOf(last) + 1)
+      .filter(({ logged }) => logged.form['device_code'] === code).length;
+  await sitting.unlessStopped(() => later() > 0 || sitting.to('device_authorization').length > 1);
+  if (later() > 0) fail(`the client polled again after ${error}`);
+  return `no poll after ${error}`;
+}
+
+/** A login by device code. */
+export const DEVICE_FLOW: readonly Situation[] = [
+  {
+    ...{ name: 'device-interval', group: 'device-flow', ownLogin: true },
+    right: 'the client waits for the interval between two polls',
+    source:
+      'RFC 8628, 3.2: interval: "The minimum amount of time in seconds that the client SHOULD wait between polling requests"',
+    settings: { deviceInterval: 4 },
+    async happens(sitting) {
+      const login = await request(sitting);
+      for (const index of [1, 2]) {
+        await sitting.until('three polls', () => polls(sitting).length > index);
+        rejectFastPoll(sitting, index, 4);
+      }
+      await sitting.decideDevice(login);
+      await sitting.working();
+      return 'polls at the interval of the response, and a login';
+    },
+  },
+  {
+    ...{ name: 'slow-down', group: 'device-flow', ownLogin: true },
+    right: 'after slow_down the client waits for 5 s more between all further polls',
+    source:
+      'RFC 8628, 3.5: slow_down: "the interval MUST be increased by 5 seconds for this and all subsequent requests"',
+    settings: { deviceInterval: 1 },
+    async happens(sitting) {
+      const body = '{"error":"slow_down"}';
+      sitting.emulator.addFault({ kind: 'status', status: 400, body, endpoint: 'token' });
+      const login = await request(sitting);
+      for (const index of [1, 2]) {
+        await sitting.until('polls after slow_down', () => polls(sitting).length > index);
+        rejectFastPoll(sitting, index, 6);
+      }
+      await sitting.decideDevice(login);
+      await sitting.working();
+      return 'two polls 6 s and more apart, and a login';
+    },
+  },
+  {
+    ...{ name: 'device-refused', group: 'device-flow', source: STOP, ownLogin: true },
+    right: 'the client stops polling when the user has refused',
+    settings: { deviceInterval: 1 },
+    async happens(sitting) {
+      const login = await request(sitting);
+      await sitting.until('a poll', () => polls(sitting)[0]);
+      await sitting.decideDevice(login, true);
+      return stopsPolling(sitting, 'access_denied');
+    },
+  },
+  {
+    ...{ name: 'device-code-expired', group: 'device-flow', source: STOP, ownLogin: true },
+    right: 'the client stops polling when the device code has expired',
+    settings: { deviceInterval: 1, deviceCodeLifetime: 600 },
+    async happens(sitting) {
+      await request(sitting);
+      await sitting.until('a poll', () => polls(sitting)[0]);
+      sitting.emulator.advance(700);
+      return stopsPolling(sitting, 'expired_token');
+    },
+  },
+  {
+    ...{ name: 'poll-lost', group: 'device-flow', ownLogin: true },
+    right: 'a poll that is lost does not end the login',
+    source:
+      'RFC 8628, 3.5: "On encountering a connection timeout, clients MUST unilaterally reduce their polling frequency before retrying"',
+    settings: { deviceInterval: 1 },
+    async happens(sitting) {
+      const login = await request(sitting);
+      await sitting.until('a poll', () => polls(sitting)[0]);
+      const { id } = sitting.emulator.addFault({ kind: 'reset_before', endpoint: 'token' });
+      await sitting.until('another poll', () => polls(sitting).some(({ logged }) => logged.fault === id));
+      await sitting.decideDevice(login);
+      await sitting.working();
+      return 'a lost poll, further ones, and a login';
+    },
+  },
+  {
+    ...{ name: 'device-login-survives-restart', group: 'device-flow' },
+    right: 'a restarted client needs no new login',
+    source:
+      'RFC 6749, 1.5: refresh tokens "are used to obtain a new access token when the current access token becomes invalid or expires"',
+    settings: { deviceInterval: 1 },
+    async happens(sitting) {
+      await sitting.working();
+      await sitting.restart();
+      const since = sitting.mark;
+      await sitting.working(since);
+      if (sitting.to('device_authorization', since).length > 0)
+        fail('after a restart the client asked for a new login');
+      return 'after a restart the client went on without a new login';
+    },
+  },
+];
