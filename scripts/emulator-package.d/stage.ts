@@ -17,6 +17,8 @@ if (version === undefined || out === undefined) {
 const PAGES = [
   'emulator.md',
   'emulator-checklist.md',
+  'exam-your-client.md',
+  'exam-situations.md',
   'openapi-emulator.json',
   'portal.md',
   'images/emulator-console.png',

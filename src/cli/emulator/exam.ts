@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Command, Help, Option } from 'commander';
 import type { ExamReport } from '../../emulator/exam/exam.ts';
 import { print, printJson } from '../terminal/output.ts';
 import { waitForTerminationSignal } from '../terminal/signals.ts';
@@ -9,9 +9,18 @@ interface Options {
   readonly format: 'table' | 'json' | 'junit';
 }
 
+/** Help without the options of `emulator`, which are not those of the exam. */
+class ExamHelp extends Help {
+  override visibleGlobalOptions(command: Command): Option[] {
+    return command.parent === null ? [] : super.visibleGlobalOptions(command.parent);
+  }
+}
+
 /** `latchkey emulator exam` */
 export function examCommand(): Command {
-  return new Command('exam')
+  const exam = new Command('exam');
+  exam.createHelp = () => Object.assign(new ExamHelp(), exam.configureHelp());
+  return exam
     .description(
       'run an OAuth client program through situations, and say what it does wrong and which sentence of which RFC says so',
     )
@@ -21,12 +30,21 @@ export function examCommand(): Command {
       new Option('--format <format>', 'the form of the report').choices(['table', 'json', 'junit']).default('table'),
     )
     .action(async (words: readonly string[], { only, format }: Options, command: Command) => {
+      rejectEmulatorOptions(command);
       const terminated = waitForTerminationSignal();
       const report = await runToEnd(words, only, terminated, command);
       if (format === 'json') printJson(report);
       else print(format === 'junit' ? junitReport(report) : examTable(report));
       if (report.failed > 0) process.exitCode = 1;
     });
+}
+
+/** Commander takes options of `emulator` after `exam`, too. */
+function rejectEmulatorOptions(command: Command): void {
+  const { parent } = command;
+  const given = parent?.options.find((option) => parent.getOptionValueSource(option.attributeName()) === 'cli');
+  if (given !== undefined)
+    command.error(`error: unknown option '${given.long}': it is one of emulator, not of its exam`);
 }
 
 async function runToEnd(

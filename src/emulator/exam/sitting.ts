@@ -260,7 +260,9 @@ export class Sitting implements AsyncDisposable {
     const isNew = this.#logins.some((at) => at >= since) || this.to('device_authorization', since).length > 0;
     if (isNew && this.refreshToken !== '' && this.refreshes().some(isGranted)) fail('the client asked for a new login');
     const calls = this.calls(since);
-    const dead = calls.slice(calls.findLastIndex(isGranted) + 1).filter(({ logged }) => logged.status === 401);
+    const dead = calls
+      .slice(calls.findLastIndex(isGranted) + 1)
+      .filter(({ logged }) => logged.status === 401 || logged.status === 400);
     const last = this.wire.requests.findLastIndex(isRefresh);
     if (dead.length < MAX_DEAD_CALLS || this.calls(last).length < MAX_DEAD_CALLS) return;
     fail(`the client called the API ${dead.length} times with an access token that is not valid, and did not ${what}`);
@@ -279,7 +281,7 @@ export class Sitting implements AsyncDisposable {
     const outcome = await this.#wait(find, seconds, () => (mayEnd ? false : this.client.ended !== null));
     if ('found' in outcome) return outcome.found;
     if (outcome.why === 'ended') return fail(`the program ${this.client.endText} before ${what}`);
-    return fail(`within ${seconds} s there was not ${what}`);
+    return fail(`the exam waited ${seconds} s for ${what} in vain`);
   }
 
   /**

@@ -55,12 +55,11 @@ const stateFile = join(folder, 'state.json');
 const EMPTY: State = { refreshToken: null, accessToken: null, expiresAt: 0, client: null, dead: null };
 
 function load(): State {
-  if (makes('starts-from-environment') && !hasStarted) return { ...EMPTY };
+  if (makes('starts-from-environment')) return { ...EMPTY };
   return existsSync(stateFile)
     ? { ...EMPTY, ...(JSON.parse(readFileSync(stateFile, 'utf8')) as Partial<State>) }
     : { ...EMPTY };
 }
-let hasStarted = false;
 
 function save(next: State): void {
   state = next;
@@ -72,7 +71,6 @@ function save(next: State): void {
 }
 
 let state = load();
-hasStarted = true;
 state.refreshToken ??= env['OAUTH_REFRESH_TOKEN'] ?? null;
 
 const http = {
@@ -183,7 +181,8 @@ function refresh(dead: string | null): Promise<void> {
 async function refreshOnce(dead: string | null): Promise<void> {
   if (Date.now() < notBefore) return;
   await locked(async () => {
-    if (!makes('saves-too-late') && existsSync(stateFile)) state = { ...state, ...load() };
+    if (!makes('saves-too-late') && !makes('starts-from-environment') && existsSync(stateFile))
+      state = { ...state, ...load() };
     if (state.accessToken !== null && state.accessToken !== dead && !makes('refresh-per-request')) return;
     const token = state.refreshToken;
     if (token === null || (token === state.dead && !makes('asks-for-ever'))) return;

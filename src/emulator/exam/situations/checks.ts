@@ -24,15 +24,10 @@ export function rejectReuse(sitting: Sitting): void {
   if (reuse !== null) fail(reuse);
 }
 
-/** Ends a situation that needs a client which replaces its refresh token, if this one does not. */
-export function requireRotation(sitting: Sitting): void {
+/** Waits for two refreshes. The situation does not apply to a client that does not replace its refresh token. */
+export async function rotated(sitting: Sitting): Promise<void> {
+  await sitting.until('two refreshes', () => sitting.refreshes().filter(isGranted).length > 1 || findReuse(sitting));
   if (findReuse(sitting) !== null) {
     doesNotApply('the client sends refresh tokens again that were replaced: see the situation "each-token-once"');
   }
-}
-
-/** Waits for two refreshes of a client that replaces its refresh token. */
-export async function rotated(sitting: Sitting): Promise<void> {
-  await sitting.until('two refreshes', () => sitting.refreshes().filter(isGranted).length > 1 || findReuse(sitting));
-  requireRotation(sitting);
 }

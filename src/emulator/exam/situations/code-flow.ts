@@ -6,7 +6,7 @@ import { isGranted, isRefresh, type WireRequest } from '../wire.ts';
 const STATE =
   'RFC 6749, 10.12: "The client MUST implement CSRF protection for its redirection URI"; RFC 9700, 2.1, permits PKCE in place of state';
 const ISS =
-  'RFC 9207, 2.4: "Clients MUST then compare the result to the issuer identifier of the authorization server where the authorization request was sent to"';
+  'RFC 9207, 2.4: "Clients MUST then … compare the result to the issuer identifier of the authorization server where the authorization request was sent to"';
 const CODE_ONCE = 'RFC 6749, 4.1.2: "The client MUST NOT use the authorization code more than once"';
 
 /** The token requests with a code. */
@@ -100,7 +100,7 @@ export const CODE_FLOW: readonly Situation[] = [
   {
     ...{ name: 'new-values-for-each-login', group: 'code-flow', ownLogin: true },
     right: 'each authorization request has a state and a code challenge of its own',
-    source: 'RFC 7636, 7.1: the verifier "SHOULD be created … for each authorization request"',
+    source: 'RFC 7636, 4.1: "The client first creates a code verifier … for each OAuth 2.0 … Authorization Request"',
     async happens(sitting) {
       const first = await sitting.authorizeUrl();
       await sitting.restart();

@@ -3,7 +3,8 @@ import type { Sitting } from '../sitting.ts';
 import type { Situation } from '../situation.ts';
 import type { WireRequest } from '../wire.ts';
 
-const STOP = 'RFC 8628, 3.5: after any other error "the client MUST stop polling"';
+const STOP =
+  'RFC 8628, 3.5: "If the client receives an error response with any other error code, it MUST stop polling"';
 
 /** The polls with a device code. */
 function polls(sitting: Sitting): WireRequest[] {
@@ -27,21 +28,25 @@ function rejectFastPoll(sitting: Sitting, index: number, seconds: number): void 
     fail(`polls ${index} and ${index + 1} were ${gap.toFixed(1)} s apart, and the interval was ${seconds} s`);
 }
 
-/** Fails if the client polls again after an error that is the end. */
-async function stopsPolling(sitting: Sitting, error: string): Promise<string> {
-  const last = await sitting.until(
-    `a poll that gets ${error}`,
-    () => polls(sitting).find(({ logged }) => logged.answer['error'] === error),
-    { mayEnd: true },
-  );
-  const code = last.logged.form['device_code'];
-  const later = () =>
-    polls(sitting)
-      .slice(polls(sitting).indexOf(last) + 1)
-      .filter(({ logged }) => logged.form['device_code'] === code).length;
-  await sitting.unlessStopped(() => later() > 0 || sitting.to('device_authorization').length > 1);
-  if (later() > 0) fail(`the client polled again after ${error}`);
-  return `no poll after ${error}`;
+/** A poll that gets an error which is the end. A client that polls too fast gets it, too. */
+function finalError(name: string, error: string, right: string): Situation {
+  return {
+    ...{ name, group: 'device-flow', source: STOP, ownLogin: true, right },
+    settings: { deviceInterval: 1 },
+    async happens(sitting) {
+      await request(sitting);
+      await sitting.until('a poll', () => polls(sitting)[0]);
+      const fault = { kind: 'status', status: 400, body: `{"error":"${error}"}`, times: null } as const;
+      const { id } = sitting.emulator.addFault({ ...fault, endpoint: 'token' });
+      const last = await sitting.until('another poll', () => polls(sitting).find(({ logged }) => logged.fault === id));
+      const code = last.logged.form['device_code'];
+      const all = () =>
+        polls(sitting).filter(({ logged }) => logged.fault === id && logged.form['device_code'] === code);
+      await sitting.unlessStopped(() => all().length > 1 || sitting.to('device_authorization').length > 1);
+      if (all().length > 1) fail(`the client polled again after ${error}`);
+      return `no poll after ${error}`;
+    },
+  };
 }
 
 /** A login by device code. */
@@ -82,28 +87,8 @@ export const DEVICE_FLOW: readonly Situation[] = [
       return 'two polls 6 s and more apart, and a login';
     },
   },
-  {
-    ...{ name: 'device-refused', group: 'device-flow', source: STOP, ownLogin: true },
-    right: 'the client stops polling when the user has refused',
-    settings: { deviceInterval: 1 },
-    async happens(sitting) {
-      const login = await request(sitting);
-      await sitting.until('a poll', () => polls(sitting)[0]);
-      await sitting.decideDevice(login, true);
-      return stopsPolling(sitting, 'access_denied');
-    },
-  },
-  {
-    ...{ name: 'device-code-expired', group: 'device-flow', source: STOP, ownLogin: true },
-    right: 'the client stops polling when the device code has expired',
-    settings: { deviceInterval: 1, deviceCodeLifetime: 600 },
-    async happens(sitting) {
-      await request(sitting);
-      await sitting.until('a poll', () => polls(sitting)[0]);
-      sitting.emulator.advance(700);
-      return stopsPolling(sitting, 'expired_token');
-    },
-  },
+  finalError('device-refused', 'access_denied', 'the client stops polling when the user has refused'),
+  finalError('device-code-expired', 'expired_token', 'the client stops polling when the device code has expired'),
   {
     ...{ name: 'poll-lost', group: 'device-flow', ownLogin: true },
     right: 'a poll that is lost does not end the login',
@@ -111,13 +96,17 @@ export const DEVICE_FLOW: readonly Situation[] = [
       'RFC 8628, 3.5: "On encountering a connection timeout, clients MUST unilaterally reduce their polling frequency before retrying"',
     settings: { deviceInterval: 1 },
     async happens(sitting) {
-      const login = await request(sitting);
+      await request(sitting);
       await sitting.until('a poll', () => polls(sitting)[0]);
       const { id } = sitting.emulator.addFault({ kind: 'reset_before', endpoint: 'token' });
-      await sitting.until('another poll', () => polls(sitting).some(({ logged }) => logged.fault === id));
-      await sitting.decideDevice(login);
-      await sitting.working();
-      return 'a lost poll, further ones, and a login';
+      const lost = await sitting.until('another poll', () => polls(sitting).find(({ logged }) => logged.fault === id));
+      const isNext = ({ logged }: WireRequest) => logged.form['device_code'] === lost.logged.form['device_code'];
+      await sitting.until('a further poll', () =>
+        polls(sitting)
+          .slice(polls(sitting).indexOf(lost) + 1)
+          .some(isNext),
+      );
+      return 'a lost poll, and further ones';
     },
   },
   {

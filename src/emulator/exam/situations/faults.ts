@@ -9,7 +9,7 @@ const KEEP = 'the client keeps its refresh token, tries it again, and goes on wi
 const NOT_A_REFUSAL =
   'RFC 6749, 5.2: only the error "invalid_grant" says that the "refresh token is invalid, expired, revoked"';
 const RETRY_AFTER =
-  'RFC 9110, 10.2.3: "the Retry-After header field … indicate how long the user agent ought to wait before making a follow-up request"';
+  'RFC 9110, 10.2.3: "Servers send the "Retry-After" header field to indicate how long the user agent ought to wait before making a follow-up request"';
 const SECRET_TOKEN =
   'RFC 6749, 10.4: refresh tokens are "shared only among the authorization server and the client to whom the refresh tokens were issued"';
 

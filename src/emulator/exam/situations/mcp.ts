@@ -3,7 +3,7 @@ import { doesNotApply, fail } from '../judgement.ts';
 import type { Situation } from '../situation.ts';
 
 const RESOURCE =
-  'RFC 8707, 2: "The client SHOULD use … the resource parameter" with "the base URI of the API"; the MCP specification demands it in both requests';
+  'RFC 8707, 2: resource: "Indicates the target service or resource to which access is being requested"; the MCP specification demands it in both requests';
 
 /** Metadata that must not be used. */
 function foreign(name: string, right: string, source: string, members: string): Situation {
