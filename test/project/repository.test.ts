@@ -12,7 +12,7 @@ function manifest(file: string): Record<string, unknown> {
 }
 
 /** Each has packages of its own. Only those of the first are installed for everybody who develops. */
-const FOLDERS = ['.', 'scripts/runtime'];
+const FOLDERS = ['.', 'scripts/runtime', 'scripts/exam.d/clients'];
 
 describe.each(FOLDERS)('the packages of %s', (folder) => {
   test('the packages are locked by hash, and the lock file names no registry', () => {

@@ -29,7 +29,7 @@ export function examTable({ client, passed, failed, not_applicable, results }: E
       ),
     ),
     ...[...skipped].map(([seen, names]) =>
-      ['', 'does not apply: ', ...block('', names.join(', ')), ...block('why', seen)].join('\n'),
+      ['', 'does not apply:', ...block('', names.join(', ')), ...block('why', seen)].join('\n'),
     ),
     '',
     `${printable(client)}: ${passed} passed, ${failed} failed, ${not_applicable} not applicable`,

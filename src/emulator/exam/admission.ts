@@ -1,5 +1,6 @@
 import { Judgement } from './judgement.ts';
-import type { Flow, Sitting } from './sitting.ts';
+import type { Flow } from './setup.ts';
+import type { Sitting } from './sitting.ts';
 import { isGranted, isRefresh } from './wire.ts';
 
 /** A program that can't sit an exam. */

@@ -3,11 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { admit, findFlow } from './admission.ts';
 import { Judgement } from './judgement.ts';
-import { type Flow, type Setup, Sitting, type SittingContext } from './sitting.ts';
+import type { Flow, Setup } from './setup.ts';
+import { Sitting, type SittingContext } from './sitting.ts';
 import { type ExamResult, FLOW_OF, type Situation } from './situation.ts';
 
 /** Situations that run at the same time. */
 const MAX_PARALLEL = 10;
+
+/** A client that does not replace its refresh token can sit the exam, too. */
+const ADMISSION: Setup = { settings: { refreshRotation: 'never' } };
 
 /** The report on a client. */
 export interface ExamReport {
@@ -53,7 +57,9 @@ export async function runExam({ command, situations, signal, onResult }: ExamOpt
     situation: Setup,
     work: (sitting: Sitting) => Promise<Result>,
   ) => {
-    const sitting = await Sitting.begin(situation, flow, contextIn(name));
+    const context = contextIn(name);
+    context.signal.throwIfAborted();
+    const sitting = await Sitting.begin(situation, flow, context);
     try {
       return await work(sitting);
     } finally {
@@ -63,7 +69,7 @@ export async function runExam({ command, situations, signal, onResult }: ExamOpt
   };
   const limit = new Limiter(MAX_PARALLEL);
   try {
-    const refreshes = await begin('admission', 'refresh', {}, admit);
+    const refreshes = await begin('admission', 'refresh', ADMISSION, admit);
     const flows = new Map<Flow, Promise<string | null>>([['refresh', Promise.resolve(refreshes)]]);
     const whyNot = (flow: Flow) => {
       const known =

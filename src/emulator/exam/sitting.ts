@@ -1,14 +1,12 @@
 import { mkdir } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { systemTimers } from '../../system/clock.ts';
-import { systemRandom } from '../../system/random.ts';
 import { type Emulator, startEmulator } from '../emulator.ts';
-import type { FaultOptions, RequestFault } from '../faults/kinds.ts';
-import type { ClientOptions } from '../options.ts';
-import type { SettingOptions } from '../settings/settings.ts';
+import type { RequestFault } from '../faults/kinds.ts';
+import { type Visit, visit } from './browser.ts';
 import { ClientProcess } from './client-process.ts';
-import { doesNotApply, fail } from './judgement.ts';
+import { fail } from './judgement.ts';
+import { type Flow, freePort, mintRefreshToken, programEnvironment, type Setup, TOKEN_LIFETIME } from './setup.ts';
 import { isGranted, isRefresh, NOT_OF_THE_CLIENT, Wire, type WireRequest } from './wire.ts';
 
 /** Seconds after which a client that does nothing hangs. */
@@ -25,29 +23,6 @@ export type TokenFault = RequestFault extends infer Fault
     : never
   : never;
 
-/** The lifetime of access tokens, in seconds: a client that lives by `expires_in` refreshes as often as one that waits for a 401. */
-const TOKEN_LIFETIME = 2;
-
-/**
- * How the client gets its grant: from a refresh token, by a code or by a device code, or, in `mcp`, from nothing but the
- * API's address.
- */
-export type Flow = 'refresh' | 'code' | 'device' | 'mcp';
-
-/** How a sitting begins. */
-export interface Setup {
-  /** The emulator's settings. Default: access tokens that live for {@link TOKEN_LIFETIME} seconds. */
-  readonly settings?: SettingOptions;
-  /** How the client is registered, instead of an ID and a secret of letters. */
-  readonly client?: Pick<ClientOptions, 'id' | 'secret'>;
-  /** The scope that the client is asked to request. Default: none. */
-  readonly scope?: string;
-  /** Faults from the start. Default: none. */
-  readonly faults?: readonly FaultOptions[];
-  /** The situation itself is the user who logs in. Default: false, every login that the client asks for succeeds. */
-  readonly ownLogin?: true;
-}
-
 /** What a sitting needs of the exam. */
 export interface SittingContext {
   readonly command: readonly string[];
@@ -57,12 +32,6 @@ export interface SittingContext {
   readonly signal: AbortSignal;
   /** Milliseconds that programs get to stop. */
   readonly stopTimeout: () => number;
-}
-
-/** What the user's browser saw at the redirect URI of the client. */
-interface Visit {
-  /** Null if the client did not answer. */
-  readonly status: number | null;
 }
 
 /** What is known when a sitting begins. */
@@ -117,12 +86,12 @@ export class Sitting implements AsyncDisposable {
       if (sitting !== undefined) sitting.#decideDevices();
     });
     const redirectUri = `http://127.0.0.1:${await freePort()}/callback`;
-    const { id = 'exam-client', secret = flow === 'mcp' ? undefined : 'exam-secret' } = setup.client ?? {};
+    const client = setup.client ?? { id: 'exam-client', ...(flow !== 'mcp' && { secret: 'exam-secret' }) };
     const { clientAuthentication, ...settings } = setup.settings ?? {};
     const emulator = await startEmulator({
       tokenLifetime: TOKEN_LIFETIME,
       ...settings,
-      clients: [{ id, secret: setup.client === undefined ? secret : setup.client.secret, redirectUris: [redirectUri] }],
+      clients: [{ ...client, redirectUris: [redirectUri] }],
       showSecrets: true,
       faults: setup.faults,
       intercept: wire.interceptor,
@@ -167,33 +136,20 @@ export class Sitting implements AsyncDisposable {
    * @param query added to the address of the API, to tell programs apart
    */
   start(query = ''): ClientProcess {
-    const { baseUrl, frontendUrl, clientId, clientSecret } = this.emulator;
-    const flow = this.#flow;
-    const known = {
-      OAUTH_ISSUER: frontendUrl,
-      OAUTH_TOKEN_ENDPOINT: `${frontendUrl}/oauth2/token`,
-      OAUTH_CLIENT_ID: clientId,
-      OAUTH_CLIENT_SECRET: clientSecret,
+    const environment = {
+      ...programEnvironment(this.emulator, this.#flow),
+      OAUTH_REFRESH_TOKEN: this.refreshToken || undefined,
+      OAUTH_SCOPE: this.#setup.scope,
+      OAUTH_REDIRECT_URI: this.redirectUri,
+      API_URL: `${this.emulator.baseUrl}/api/whoami${query}`,
+      API_CONCURRENCY: '1',
+      STATE_DIR: this.stateFolder,
+      ...this.extraEnvironment,
     };
-    const hasCode = flow === 'code' || flow === 'refresh';
-    const hasDevice = flow === 'device' || flow === 'refresh';
-    const client = new ClientProcess(
-      this.#context.command,
-      {
-        ...UNSET,
-        ...(flow !== 'mcp' && known),
-        ...(hasCode && { OAUTH_AUTHORIZATION_ENDPOINT: `${frontendUrl}/oauth2/authorize` }),
-        ...(hasDevice && { OAUTH_DEVICE_AUTHORIZATION_ENDPOINT: `${frontendUrl}/oauth2/device_authorization` }),
-        ...(this.refreshToken !== '' && { OAUTH_REFRESH_TOKEN: this.refreshToken }),
-        OAUTH_SCOPE: this.#setup.scope,
-        OAUTH_REDIRECT_URI: this.redirectUri,
-        API_URL: `${baseUrl}/api/whoami${query}`,
-        API_CONCURRENCY: '1',
-        STATE_DIR: this.stateFolder,
-        ...this.extraEnvironment,
-      },
-      { onLine: (line) => this.#readLine(line), onChange: () => this.#changes.emit() },
-    );
+    const client = new ClientProcess(this.#context.command, environment, {
+      onLine: (line) => this.#readLine(line),
+      onChange: () => this.#changes.emit(),
+    });
     this.clients.push(client);
     return client;
   }
@@ -342,18 +298,8 @@ export class Sitting implements AsyncDisposable {
   /** Opens an address of the client in the user's browser. @param isPatient whether the client may not listen yet */
   async visit(url: URL, { isPatient = true } = {}): Promise<Visit> {
     if (url.origin !== new URL(this.redirectUri).origin) fail(`the browser is sent to ${url.origin}${url.pathname}`);
-    // A program may print its URL before it listens.
-    for (let attempt = 0; attempt < 20 && !this.#context.signal.aborted; attempt++) {
-      try {
-        const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(1000 * DEADLINE) });
-        await response.arrayBuffer();
-        return { status: response.status };
-      } catch (error) {
-        if (!isPatient || !isRefusedConnection(error) || this.client.ended !== null) break;
-        await systemTimers.sleep(200, this.#context.signal);
-      }
-    }
-    return { status: null };
+    const { signal } = this.#context;
+    return visit(url, { isExpected: () => isPatient && this.client.ended === null, signal });
   }
 
   /** The first authorization URL that the client printed from a position in their list on. */
@@ -405,17 +351,6 @@ export class Sitting implements AsyncDisposable {
   }
 }
 
-/** What a program must not inherit. */
-const UNSET: Readonly<Record<string, undefined>> = {
-  OAUTH_ISSUER: undefined,
-  OAUTH_TOKEN_ENDPOINT: undefined,
-  OAUTH_AUTHORIZATION_ENDPOINT: undefined,
-  OAUTH_DEVICE_AUTHORIZATION_ENDPOINT: undefined,
-  OAUTH_CLIENT_ID: undefined,
-  OAUTH_CLIENT_SECRET: undefined,
-  OAUTH_REFRESH_TOKEN: undefined,
-};
-
 /** Lets one wait for the next of some changes. */
 class Changes {
   #next = Promise.withResolvers<void>();
@@ -428,49 +363,4 @@ class Changes {
   next(): Promise<void> {
     return this.#next.promise;
   }
-}
-
-/** A refresh token of a login by code, and no trace of it on the wire. */
-async function mintRefreshToken(emulator: Emulator, redirectUri: string): Promise<string> {
-  const { frontendUrl, clientId, clientSecret } = emulator;
-  const query = new URLSearchParams({ response_type: 'code', client_id: clientId, redirect_uri: redirectUri });
-  const { location } = await emulator.login({ authorizeUrl: `${frontendUrl}/oauth2/authorize?${query}`, user: 'demo' });
-  const form = new URLSearchParams({
-    grant_type: 'authorization_code',
-    code: new URL(location).searchParams.get('code') ?? '',
-    redirect_uri: redirectUri,
-    client_id: clientId,
-    ...(clientSecret !== '' && { client_secret: clientSecret }),
-  });
-  const response = await fetch(`${frontendUrl}/oauth2/token`, {
-    method: 'POST',
-    headers: { [NOT_OF_THE_CLIENT]: '1' },
-    body: form,
-  });
-  const tokens: unknown = await response.json();
-  if (typeof tokens === 'object' && tokens !== null && 'refresh_token' in tokens) return String(tokens.refresh_token);
-  return doesNotApply('the emulator issues no refresh token with these settings');
-}
-
-/** Below the range from which systems take ports for connections and for listeners on any port. */
-const PORTS = { first: 20_000, count: 12_000 };
-
-/** A port of 127.0.0.1 for the client's redirect URI that nobody listens on. */
-async function freePort(): Promise<number> {
-  for (;;) {
-    const port = PORTS.first + systemRandom.below(PORTS.count);
-    const server = createServer();
-    const isFree = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false));
-      server.listen(port, '127.0.0.1', () => resolve(true));
-    });
-    if (!isFree) continue;
-    await new Promise((resolve) => server.close(resolve));
-    return port;
-  }
-}
-
-function isRefusedConnection(error: unknown): boolean {
-  const { cause } = error instanceof Error ? error : {};
-  return typeof cause === 'object' && cause !== null && 'code' in cause && cause.code === 'ECONNREFUSED';
 }

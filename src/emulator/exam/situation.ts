@@ -1,5 +1,6 @@
 import type { Verdict } from './judgement.ts';
-import type { Flow, Setup, Sitting } from './sitting.ts';
+import type { Flow, Setup } from './setup.ts';
+import type { Sitting } from './sitting.ts';
 
 /** What a situation is about, in the order of the report. */
 export const GROUPS = [

@@ -115,8 +115,8 @@ export const ROTATION: readonly Situation[] = [
       await sitting.until('a refresh', () => held.requests[0]);
       await sitting.unlessStopped(() => sitting.refreshes(since).length > 1);
       held.release();
-      rejectReuse(sitting);
       await sitting.until('calls of both processes', () => {
+        rejectReuse(sitting);
         const good = sitting.calls(since).filter(isGranted);
         return good.some(isSecond) && good.some((one) => !isSecond(one));
       });

@@ -1,0 +1,88 @@
+import { createServer } from 'node:net';
+import { systemRandom } from '../../system/random.ts';
+import type { Emulator } from '../emulator.ts';
+import type { FaultOptions } from '../faults/kinds.ts';
+import type { ClientOptions } from '../options.ts';
+import type { SettingOptions } from '../settings/settings.ts';
+import { NOT_OF_THE_CLIENT } from './wire.ts';
+
+/** The lifetime of access tokens, in seconds: a client that lives by `expires_in` refreshes as often as one that waits for a 401. */
+export const TOKEN_LIFETIME = 2;
+
+/**
+ * How the client gets its grant: from a refresh token, by a code or by a device code, or, in `mcp`, from nothing but the
+ * API's address.
+ */
+export type Flow = 'refresh' | 'code' | 'device' | 'mcp';
+
+/** How a sitting begins. */
+export interface Setup {
+  /** The emulator's settings. Default: access tokens that live for {@link TOKEN_LIFETIME} seconds. */
+  readonly settings?: SettingOptions;
+  /** How the client is registered, instead of an ID and a secret of letters. */
+  readonly client?: Pick<ClientOptions, 'id' | 'secret'>;
+  /** The scope that the client is asked to request. Default: none. */
+  readonly scope?: string;
+  /** Faults from the start. Default: none. */
+  readonly faults?: readonly FaultOptions[];
+  /** The situation itself is the user who logs in. Default: false, every login that the client asks for succeeds. */
+  readonly ownLogin?: true;
+}
+
+/** What a program knows of the server and of itself. It inherits none of these variables. */
+export function programEnvironment(
+  { frontendUrl, clientId, clientSecret }: Emulator,
+  flow: Flow,
+): Readonly<Record<string, string | undefined>> {
+  const isKnown = flow !== 'mcp';
+  const hasCode = flow === 'code' || flow === 'refresh';
+  const hasDevice = flow === 'device' || flow === 'refresh';
+  return {
+    OAUTH_ISSUER: isKnown ? frontendUrl : undefined,
+    OAUTH_TOKEN_ENDPOINT: isKnown ? `${frontendUrl}/oauth2/token` : undefined,
+    OAUTH_CLIENT_ID: isKnown ? clientId : undefined,
+    OAUTH_CLIENT_SECRET: isKnown ? clientSecret : undefined,
+    OAUTH_AUTHORIZATION_ENDPOINT: hasCode ? `${frontendUrl}/oauth2/authorize` : undefined,
+    OAUTH_DEVICE_AUTHORIZATION_ENDPOINT: hasDevice ? `${frontendUrl}/oauth2/device_authorization` : undefined,
+  };
+}
+
+/** A refresh token of a login by code, and no trace of it on the wire. */
+export async function mintRefreshToken(emulator: Emulator, redirectUri: string): Promise<string> {
+  const { frontendUrl, clientId, clientSecret } = emulator;
+  const query = new URLSearchParams({ response_type: 'code', client_id: clientId, redirect_uri: redirectUri });
+  const { location } = await emulator.login({ authorizeUrl: `${frontendUrl}/oauth2/authorize?${query}`, user: 'demo' });
+  const form = new URLSearchParams({
+    grant_type: 'authorization_code',
+    code: new URL(location).searchParams.get('code') ?? '',
+    redirect_uri: redirectUri,
+    client_id: clientId,
+    ...(clientSecret !== '' && { client_secret: clientSecret }),
+  });
+  const response = await fetch(`${frontendUrl}/oauth2/token`, {
+    method: 'POST',
+    headers: { [NOT_OF_THE_CLIENT]: '1' },
+    body: form,
+  });
+  const tokens: unknown = await response.json();
+  if (typeof tokens === 'object' && tokens !== null && 'refresh_token' in tokens) return String(tokens.refresh_token);
+  throw new Error('the emulator issued no refresh token');
+}
+
+/** Below the range from which systems take ports for connections and for listeners on any port. */
+const PORTS = { first: 20_000, count: 12_000 };
+
+/** A port of 127.0.0.1 for the client's redirect URI that nobody listens on. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = PORTS.first + systemRandom.below(PORTS.count);
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false));
+      server.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (!isFree) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
+}
