@@ -32,3 +32,24 @@ test.each(Object.entries(PROGRAMS))('the exam finds each mistake of %s, and no o
   const report = await examine(clientWith(...Object.keys(mistakes)));
   expect(namesOf(report, 'failed').sort()).toEqual(Object.values(mistakes).flat().sort());
 });
+
+test('a client that does not replace its refresh token fails where that is tried, and nowhere else', async () => {
+  const report = await examine(clientWith('keeps-the-first-refresh-token'), 'rotation', 'storage', 'status-500');
+  expect(namesOf(report, 'failed')).toEqual(['each-token-once', 'new-token-now-and-then']);
+});
+
+test('a client that forgets its refresh token with any error fails each fault that passes', async () => {
+  const report = await examine(clientWith('forgets-on-any-error'), 'faults', 'invalid-client', 'readable-by-others');
+  expect(namesOf(report, 'failed')).toEqual([
+    'no-answer',
+    'answer-lost-before-commit',
+    'answer-lost-after-commit',
+    'truncated',
+    'status-500',
+    'firewall-page',
+    'captive-portal',
+    'redirect-301',
+    'redirect-307',
+    'invalid-client',
+  ]);
+});
