@@ -89,10 +89,9 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
   function getConnection(typed: string): Connection {
     const appliance = connections.findTyped(typed) === undefined ? appliances.findTyped(typed) : undefined;
     if (appliance === undefined) return connections.get(typed);
-    const used = connections.ofAppliance(appliance).name;
     throw new Failure(
       'connection_unknown',
-      `the appliance ${appliance.title} uses the connection ${used}: name that one instead`,
+      `the appliance ${appliance.title} uses the connection ${connectionNames(appliance)}: name that one instead`,
     );
   }
 
@@ -150,12 +149,11 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
         (grants.get(id) ?? grants.getSuspended(id)) !== undefined ||
         (await store.grant(id)) !== null ||
         store.damagedGrants.has(id);
-      const moved = await appliances.move(appliance, targets, async () => {
-        for (const connection of left) if (await hasGrant(connection)) return true;
-        return false;
-      });
-      await pairings.endDeviceFlows(appliance.id);
-      for (const { id } of left) if (connections.byId(id) === undefined) await pairings.removeAll(id);
+      const moved = await appliances.move(appliance, targets, hasGrant);
+      for (const { id } of left) {
+        await pairings.endDeviceFlows(appliance.id, id);
+        if (connections.byId(id) === undefined) await pairings.removeAll(id);
+      }
       notices.scheduleCheck();
       log.info('appliance_moved', { appliance: appliance.name, before, connection: connectionNames(moved), user });
       return statusOf(moved);
@@ -163,16 +161,14 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     async removeAppliance(typed) {
       const appliance = appliances.get(typed);
       assertNotDeclared(appliance);
-      const used = connections.allOfAppliance(appliance);
       await pairings.endDeviceFlows(appliance.id);
       const removed = await appliances.remove(appliance);
       await sessions.endAll(appliance.id);
       notices.scheduleCheck();
       log.info('appliance_removed', { appliance: appliance.name, reason: 'request', user });
-      const connection = used.find(({ id }) => id === removed);
-      if (removed === null || connection === undefined) return null;
-      await pairings.removeAll(removed);
-      return revokeGrant(connection, grants.stopManaging(removed), broker);
+      if (removed === null) return null;
+      await pairings.removeAll(removed.id);
+      return revokeGrant(removed, grants.stopManaging(removed.id), broker);
     },
     async rotateSecret(typed, replaceKeys) {
       const credentials = await appliances.rotateSecret(appliances.get(typed), replaceKeys);

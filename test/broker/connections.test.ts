@@ -130,7 +130,7 @@ describe('own connection', () => {
     expect(harness.refreshes).toBe(0);
   });
 
-  test('the own connection of an appliance stays while another appliance uses it, and is removed with the last', async () => {
+  test("the own connection of an appliance stays while another appliance uses it, and then, too, as it is nobody's own", async () => {
     const { harness, id } = await BrokerHarness.startPaired();
     await harness.addUser('dashboard', 'wallbox');
     await administrationOf(harness).removeAppliance('wallbox');
@@ -140,9 +140,52 @@ describe('own connection', () => {
     await harness.addUser('wallbox', 'wallbox');
     await administrationOf(harness).removeAppliance('wallbox');
     await administrationOf(harness).removeAppliance('dashboard');
-    expect(connectionNames(harness)).toEqual([]);
-    expect(await harness.token(id)).toBe('not_paired');
+    expect(harness.run.connections.list()).toMatchObject([{ id, name: 'wallbox', origin: 'added' }]);
+    expect(await harness.whoami(await harness.token(id))).toBe(200);
     await expectStored(harness);
+  });
+
+  test('the own connection of an appliance is removed with it, if that uses no other', async () => {
+    const harness = await BrokerHarness.start();
+    const administration = administrationOf(harness);
+    await harness.addPairedAppliance('wallbox');
+    await harness.addPairedAppliance('hass');
+    await harness.addConnection('shared');
+    await administration.moveAppliance('hass', ['hass', 'shared']);
+    expect(harness.statusOf('hass')).toMatchObject({ connections: ['hass', 'shared'] });
+    await administration.removeAppliance('hass');
+    await administration.removeAppliance('wallbox');
+    expect(harness.run.connections.list()).toMatchObject([
+      { name: 'hass', origin: 'added' },
+      { name: 'shared', origin: 'added' },
+    ]);
+    await expectStored(harness);
+  });
+
+  test('a connection that is removed is taken from an appliance that uses others, even if it was its own', async () => {
+    const harness = await BrokerHarness.start();
+    const administration = administrationOf(harness);
+    await harness.addPairedAppliance('hass');
+    await harness.addConnection('shared');
+    await administration.moveAppliance('hass', ['hass', 'shared']);
+    await administration.removeConnection('hass', true);
+    expect(connectionNames(harness)).toEqual(['shared']);
+    expect(harness.statusOf('hass')).toMatchObject({ connection: 'shared' });
+    await expectStored(harness);
+  });
+
+  test('a connection that is removed while an appliance gets it is not used by that', async () => {
+    const harness = await BrokerHarness.start();
+    const administration = administrationOf(harness);
+    for (const name of ['a', 'b']) await harness.addConnection(name);
+    await harness.addAppliance('hass');
+    const [removed, moved] = await Promise.allSettled([
+      administration.removeConnection('b', true),
+      administration.moveAppliance('hass', ['a', 'b']),
+    ]);
+    expect(removed).toMatchObject({ status: 'fulfilled' });
+    expect(moved).toMatchObject({ status: 'rejected', reason: { code: 'connection_unknown' } });
+    expect(harness.statusOf('hass')).toMatchObject({ connection: 'hass' });
   });
 });
 
@@ -198,29 +241,24 @@ describe('appliance that moves to another connection', () => {
     await expectStored(harness);
   });
 
-  test('an appliance moves only to a connection with its portal and scope, and the failure names both', async () => {
+  test('an appliance moves to any connections, and each that was made for it and that it leaves is kept if it has a grant', async () => {
     const harness = await BrokerHarness.start();
     const administration = administrationOf(harness);
     await harness.addAppliance('wallbox', 'RemoteControl');
-    await harness.addConnection('shared');
-    await harness.addConnection('none', { scope: null });
-    await harness.addConnection('elsewhere', { scope: 'RemoteControl', portal: 'other' });
-    for (const [name, message] of [
-      ['shared', /wallbox has the scope "RemoteControl", and the connection shared has "Monitoring"/],
-      ['none', /wallbox has the scope "RemoteControl", and the connection none has none/],
-      ['elsewhere', /wallbox is for the portal home, and the connection elsewhere is at other/],
-    ] as const) {
-      await expect(administration.moveAppliance('wallbox', [name])).rejects.toMatchObject(
-        refusal('connection_mismatch', message),
-      );
-    }
+    const paired = await harness.addPairedAppliance('pump');
+    await harness.addAppliance('fan');
+    await harness.addConnection('elsewhere', { scope: null, portal: 'other' });
+    await administration.moveAppliance('wallbox', ['wallbox', 'pump', 'fan']);
+    for (const name of ['pump', 'fan']) await administration.moveAppliance(name, ['elsewhere']);
     await expect(administration.moveAppliance('wallbox', ['nowhere'])).rejects.toMatchObject({
       code: 'connection_unknown',
     });
     expect(usersOf(harness, 'wallbox')).toEqual(['wallbox']);
-    await harness.addConnection('same', { scope: 'RemoteControl' });
-    await administration.moveAppliance('wallbox', ['same']);
-    expect(usersOf(harness, 'same')).toEqual(['wallbox']);
+    await administration.moveAppliance('wallbox', ['elsewhere']);
+    expect(usersOf(harness, 'elsewhere')).toEqual(['fan', 'pump', 'wallbox']);
+    expect(connectionNames(harness)).toEqual(['elsewhere', 'pump']);
+    expect(harness.run.connections.byId(paired)).toMatchObject({ origin: 'added' });
+    await expectStored(harness);
   });
 
   test('a move leaves everything as it was when the store cannot save it', async () => {

@@ -162,12 +162,23 @@ describe('restoring connections from a backup', () => {
     const own = { ...SHARED, id: OTHER_ID, scope: null, origin: 'declared' } as const;
     const user = { ...FRIDGE, connection: OTHER_ID };
     const moved = { ...DASHBOARD, connection: OTHER_ID };
-    await store.saveRegistry({ addedConnections: [own], addedAppliances: [user, moved] });
+    const id = 'aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa';
+    const several = { ...FRIDGE, id, clientId: 'hass', name: 'hass', connection: id, more: [OTHER_ID] };
+    await store.saveRegistry({
+      addedConnections: [own, ownConnection(several)],
+      addedAppliances: [user, moved, several],
+    });
     await store.saveSession(sampleSession(FRIDGE, 'fridge'));
     await restoreState(store, BACKUP);
     expect(await contentOf(store)).toEqual({
-      connections: [SHARED, ownConnection(WALLBOX)],
-      appliances: [DASHBOARD, { ...user, connection: SHARED.id }, THERMOSTAT, WALLBOX],
+      connections: [ownConnection(several), SHARED, ownConnection(WALLBOX)],
+      appliances: [
+        DASHBOARD,
+        { ...user, connection: SHARED.id },
+        { ...several, more: [SHARED.id] },
+        THERMOSTAT,
+        WALLBOX,
+      ],
       grants: [{ ...sharedGrant, doubt }],
       sessions: ['hash-dashboard', 'hash-thermostat', 'hash-fridge'],
     });

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Appliance, type ConnectionChoice, connectionIds } from '../../core/appliances/appliance.ts';
-import type { Connection } from '../../core/connections/connection.ts';
+import { type Connection, damagedConnectionFailure, isOwnConnection } from '../../core/connections/connection.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
 import {
@@ -18,13 +18,13 @@ import type { RegistryChange, Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { SerialQueue } from '../../system/serial-queue.ts';
 import {
-  applianceMove,
   assertConnectionFits,
   connectionRemoval,
   ownConnectionExistsFailure,
+  unusedConnections,
   withConnections,
 } from '../connections/connection-changes.ts';
-import type { Connections } from '../connections/connections.ts';
+import { type Connections, connectionGoneFailure } from '../connections/connections.ts';
 import { applianceExistsFailure, assertNotDamaged, assertNotDeclared } from './appliance-failures.ts';
 
 /** The most appliances on one hub. */
@@ -188,7 +188,8 @@ export class Appliances {
       this.save(() => {
         const isOwn = connection.id === appliance.id;
         // A shared one that was removed meanwhile must not come back.
-        if (!isOwn) this.#connections.ofAppliance(appliance);
+        if (!isOwn && this.#connections.allOfAppliance(appliance).length < connectionIds(appliance).length)
+          throw connectionGoneFailure(appliance.name);
         return {
           addedConnections: isOwn ? [connection] : [],
           addedAppliances: [appliance],
@@ -210,10 +211,9 @@ export class Appliances {
     await this.#change(holder.id, (current) => {
       if (current.waiting === null || current.name !== name) return {};
       const named = deriveNamed(current.title, 'appliance', isTaken);
-      const own = this.#ownConnection(current);
       return {
         updatedAppliances: [{ ...current, ...named }],
-        updatedConnections: own === null ? [] : [{ ...own, ...named }],
+        updatedConnections: this.#onlyUsedBy(current).map((own) => ({ ...own, ...named })),
       };
     });
   }
@@ -261,7 +261,10 @@ export class Appliances {
         // It could not ask for a portal, so it may get one at any.
         const { scope } = this.#connections.ofAppliance(current);
         assertConnectionFits(current.title, { scope, portal: null }, connection);
-        return applianceMove(approved, this.#ownConnection(current), [connection], false);
+        return {
+          updatedAppliances: [withConnections(approved, [connection.id])],
+          ...unusedConnections(this.#onlyUsedBy(current, [connection]), () => false),
+        };
       }
       const reason =
         current.credentials.kind === 'none'
@@ -272,47 +275,58 @@ export class Appliances {
   }
 
   /**
-   * Lets an appliance use other connections. If it had one and gets one, that must be at the same portal and have the
-   * same scope.
+   * Lets an appliance use other connections.
    * @param chosen at least one
-   * @param keepsFormer whether a connection of its own stays, because it has a grant; otherwise it is removed. Called after
-   * the changes that were requested before
-   * @throws Failure `appliance_declared`, `appliance_unknown`, `connection_mismatch`, `not_allowed` if its row was
-   * damaged, or as {@link Store}
+   * @param hasGrant whether a connection that was made for appliances, and that nothing uses any more, has a grant, so that
+   * it stays; otherwise it is removed. Called after the changes that were requested before
+   * @throws Failure `appliance_declared`, `appliance_unknown`, `connection_unknown` if a chosen one was removed meanwhile,
+   * `not_allowed` if one, or the appliance's row, was damaged, or as {@link Store}
    */
-  move({ id }: Appliance, chosen: readonly Connection[], keepsFormer: () => Promise<boolean>): Promise<Appliance> {
+  move(
+    { id }: Appliance,
+    chosen: readonly Connection[],
+    hasGrant: (connection: Connection) => Promise<boolean>,
+  ): Promise<Appliance> {
     return this.#change(id, async (current) => {
       assertNotDeclared(current, 'name its connection there');
       assertNotDamaged(current);
-      const former = this.#connections.allOfAppliance(current);
-      const wanted = former.length + chosen.length > 2 ? ANY_LOGIN : this.#connections.ofAppliance(current);
-      for (const connection of chosen) assertConnectionFits(current.title, wanted, connection);
-      return applianceMove(current, this.#ownConnection(current), distinct(chosen), await keepsFormer());
+      const existing = distinct(chosen.map((one) => this.#connections.byId(one.id) ?? this.#connections.get(one.name)));
+      for (const connection of existing) if (connection.damaged) throw damagedConnectionFailure(connection);
+      const unused = this.#onlyUsedBy(current, existing);
+      const kept = new Set<Connection>();
+      for (const connection of unused) if (await hasGrant(connection)) kept.add(connection);
+      const ids = existing.map((connection) => connection.id);
+      return {
+        updatedAppliances: [withConnections(current, ids)],
+        ...unusedConnections(unused, (connection) => kept.has(connection)),
+      };
     });
   }
 
-  /** The connection that nothing but this appliance uses, and that was made for it; null if it uses only shared ones. */
-  #ownConnection(appliance: Appliance): Connection | null {
-    const isOwn = ({ id, origin }: Connection) => origin === 'implicit' && this.usersOf(id).length === 1;
-    return this.#connections.allOfAppliance(appliance).find(isOwn) ?? null;
+  /** The connections that were made for appliances, and that nothing but this one uses. @param others without these */
+  #onlyUsedBy(appliance: Appliance, others: readonly Connection[] = []): readonly Connection[] {
+    return this.#connections
+      .allOfAppliance(appliance)
+      .filter((one) => one.origin === 'implicit' && this.usersOf(one.id).length === 1 && !others.includes(one));
   }
 
   /**
-   * Removes an appliance, and its connection if that was its own.
-   * @returns the id of the connection that was removed with it; null if that stays
+   * Removes an appliance, and its connection if that was its own, see {@link isOwnConnection}.
+   * @returns the connection that was removed with it; null if there is none
    * @throws Failure `appliance_declared`, or as {@link Store}
    */
-  remove(appliance: Appliance): Promise<string | null> {
+  remove(appliance: Appliance): Promise<Connection | null> {
     return this.#changes.run(async () => {
       assertNotDeclared(appliance);
-      let removedConnections: readonly string[] = [];
+      let own: Connection | null = null;
       const derive = () => {
-        const own = this.#ownConnection(this.#byId.get(appliance.id) ?? appliance);
-        removedConnections = own === null ? [] : [own.id];
-        return { removedAppliances: [appliance.id], removedConnections };
+        const current = this.#byId.get(appliance.id) ?? appliance;
+        const unused = this.#onlyUsedBy(current);
+        own = unused.find((connection) => isOwnConnection(connection, [current])) ?? null;
+        return { removedAppliances: [appliance.id], ...unusedConnections(unused, (connection) => connection !== own) };
       };
       await this.#connections.shared.retryOnce(async () => (await this.save(derive)) || null);
-      return removedConnections[0] ?? null;
+      return own;
     });
   }
 
@@ -430,9 +444,6 @@ export class Appliances {
     }
   }
 }
-
-/** No portal and no scope that a connection must have. */
-const ANY_LOGIN = { portal: null, scope: null };
 
 function distinct<Item>(items: readonly Item[]): Item[] {
   return [...new Set(items)];

@@ -48,23 +48,18 @@ export function withConnections(
 }
 
 /**
- * The change that lets an appliance use other connections.
- * @param own the connection that only this appliance uses, and that was made for it; null if it shares one
- * @param chosen at least one
- * @param keepsOwn whether `own` stays, without an appliance; otherwise it is removed
+ * The change of connections that were made for appliances and that nothing uses any more.
+ * @param isKept whether one stays, without an appliance; otherwise it is removed
  */
-export function applianceMove(
-  appliance: Appliance,
-  own: Connection | null,
-  chosen: readonly Connection[],
-  keepsOwn: boolean,
-): RegistryChange {
-  const ids = chosen.map(({ id }) => id);
-  const updatedAppliances = [withConnections(appliance, ids)];
-  if (own === null || ids.includes(own.id)) return { updatedAppliances };
-  return keepsOwn
-    ? { updatedAppliances, updatedConnections: [{ ...own, origin: 'added' }] }
-    : { updatedAppliances, removedConnections: [own.id] };
+export function unusedConnections(
+  unused: readonly Connection[],
+  isKept: (connection: Connection) => boolean,
+): Required<Pick<RegistryChange, 'updatedConnections' | 'removedConnections'>> {
+  const { kept = [], removed = [] } = Object.groupBy(unused, (one) => (isKept(one) ? 'kept' : 'removed'));
+  return {
+    updatedConnections: kept.map((connection) => ({ ...connection, origin: 'added' })),
+    removedConnections: removed.map(({ id }) => id),
+  };
 }
 
 /**
@@ -86,10 +81,10 @@ export function connectionRemoval(
       `${name} is declared in the hub's configuration: remove it there, and run "latchkey reload"`,
     );
   }
-  const owner = users.find((user) => user.name === name);
-  const moved = users.filter((user) => user.name !== name);
   const remaining = (user: Appliance) =>
     connectionIds(user).filter((other) => other !== id && connections.byId(other) !== undefined);
+  const owner = users.find((user) => user.name === name && remaining(user).length === 0);
+  const moved = users.filter((user) => user !== owner);
   const orphans = moved.filter((user) => remaining(user).length === 0);
   const added = orphans.map((user): Connection => {
     if (connections.find(user.name) === undefined)

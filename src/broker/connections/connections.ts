@@ -102,7 +102,7 @@ export class Connections {
   ofAppliance(appliance: Pick<Appliance, 'connection' | 'more' | 'name'>): Connection {
     const [found] = this.allOfAppliance(appliance);
     if (found !== undefined) return found;
-    throw new Failure('connection_unknown', `the connection of ${appliance.name} was removed: try again`);
+    throw connectionGoneFailure(appliance.name);
   }
 
   /** The connections that an appliance uses: one, or several. */
@@ -227,6 +227,11 @@ export class Connections {
     this.#apply({ updatedConnections: stored, removedConnections: removed });
     return removed;
   }
+}
+
+/** The failure for an appliance whose connection another change has removed. */
+export function connectionGoneFailure(appliance: string): Failure {
+  return new Failure('connection_unknown', `the connection of ${appliance} was removed: try again`);
 }
 
 /** The failure for a name that is taken. @param holder the connection with that name, if known */

@@ -53,7 +53,7 @@ async function applyDeclaration(declaration: DeclaredAppliance, context: Reconci
   const existing = appliances.find(name);
   // Its row, or that of the connection, may have been swapped with another one's.
   if (existing !== undefined && hasUnreadableCredentials(existing)) return [];
-  if ((names.length === 0 ? [name] : names).some((used) => connections.find(used)?.damaged)) return [];
+  if ((names.length === 0 ? [name] : names).every((used) => connections.find(used)?.damaged)) return [];
   const id = existing?.id ?? random.uuid();
   const own = names.length === 0 ? await declareOwnConnection(declaration, id, existing, context) : null;
   const ids = own === null ? names.map((used) => connections.get(used).id) : [own.id];

@@ -1,11 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as v from 'valibot';
-import type { DeclaredAppliance } from '../../core/appliances/appliance.ts';
+import type { Appliance, DeclaredAppliance } from '../../core/appliances/appliance.ts';
 import { type Connection, type DeclaredConnection, isOwnConnection } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import { hasScopeChanged } from '../../core/grants/grant.ts';
 import type { Log } from '../../core/log.ts';
-import type { Named } from '../../core/name.ts';
 import type { Pairing } from '../../core/pairings/pairing.ts';
 import { type PortalIdentity, samePortal } from '../../core/portals/identity.ts';
 import type { Random } from '../../core/random.ts';
@@ -106,7 +105,7 @@ export async function releaseUndeclaredConnections(
 }
 
 /** A connection that is no longer declared, and stays. */
-function undeclared(connection: Connection, users: readonly Named[]): Connection {
+function undeclared(connection: Connection, users: readonly Appliance[]): Connection {
   const [user] = users;
   return user !== undefined && isOwnConnection(connection, users)
     ? { ...connection, title: user.title, origin: 'implicit' }

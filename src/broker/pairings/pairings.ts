@@ -271,8 +271,11 @@ export class Pairings implements AsyncDisposable {
   }
 
   /** Ends the device flows of an appliance that no longer uses their connection, unless an installer waits too. */
-  async endDeviceFlows(appliance: string): Promise<void> {
-    const open = this.filter(({ isOpen, pairing }) => isOpen && pairing.device?.appliance === appliance);
+  async endDeviceFlows(appliance: string, connection?: string): Promise<void> {
+    const open = this.filter(
+      ({ isOpen, pairing }) =>
+        isOpen && pairing.device?.appliance === appliance && (connection ?? pairing.connection) === pairing.connection,
+    );
     await Promise.all(open.map((run) => (isInstallerInitiated(run.pairing) ? undefined : run.fail('cancelled'))));
   }
 

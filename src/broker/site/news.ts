@@ -1,4 +1,4 @@
-import type { Appliance } from '../../core/appliances/appliance.ts';
+import { type Appliance, connectionIds as connectionIdsOf } from '../../core/appliances/appliance.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import { messageOf } from '../../core/failure.ts';
@@ -241,7 +241,7 @@ async function readRecords(
   for (let reads = 1; ; reads++) {
     const foundAppliances = await store.appliances(wanted?.applianceIds);
     // Also those that an appliance uses now: they may be newer than the news.
-    const connectionIds = wanted && new Set([...wanted.connectionIds, ...foundAppliances.map((one) => one.connection)]);
+    const connectionIds = wanted && new Set([...wanted.connectionIds, ...foundAppliances.flatMap(connectionIdsOf)]);
     const foundConnections = await store.connections(connectionIds ?? undefined);
     const found = new Set(foundConnections.map(({ id }) => id));
     if (reads < MAX_READS && !foundAppliances.every(({ connection }) => found.has(connection))) continue;

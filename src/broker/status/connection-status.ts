@@ -53,7 +53,8 @@ export function connectionStatus(
   const end =
     managed === undefined ? null : loginEnd(managed.grant, limits, now, referenceClock.confirmedBy(connection.portal));
   const isWithoutRefreshToken = managed?.grant.refreshToken === null;
-  const users = appliances.usersOf(connection.id).map(({ name, title }) => ({ name, title }));
+  const usedBy = appliances.usersOf(connection.id);
+  const users = usedBy.map(({ name, title }) => ({ name, title }));
   const status: ConnectionStatus = {
     name: connection.name,
     title: connection.title,
@@ -77,7 +78,7 @@ export function connectionStatus(
     account: managed?.grant.account ?? null,
     users,
     ...(connection.origin === 'declared' ? { declared: true } : {}),
-    ...(isOwnConnection(connection, users) ? { own: true } : {}),
+    ...(isOwnConnection(connection, usedBy) ? { own: true } : {}),
     ...(hasScopeChanged(connection, managed?.grant) ? { wantedScope: connection.scope } : {}),
     ...(missing.length > 0 && managed?.health.kind !== 'refused' ? { missingScope: missing } : {}),
     ...(run === undefined ? {} : loginFields(run, pairPage)),

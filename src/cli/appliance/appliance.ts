@@ -144,7 +144,7 @@ function applianceListCommand(): Command {
 /** `latchkey appliance move NAME --connection C` */
 function applianceMoveCommand(): Command {
   return new Command('move')
-    .description('let an appliance use another connection, at the same portal and with the same scope, or several')
+    .description('let an appliance use another connection, or several')
     .argument('<name>', NAME)
     .requiredOption(
       '--connection <name>',
@@ -175,9 +175,7 @@ function applianceMoveCommand(): Command {
 /** `latchkey appliance remove NAME` */
 function applianceRemoveCommand(): Command {
   return new Command('remove')
-    .description(
-      'remove an appliance, and its grant if no other appliance uses that, or refuse one that waits for approval',
-    )
+    .description('remove an appliance, and its own connection with the grant, or refuse one that waits for approval')
     .argument('<name>', NAME)
     .option('--yes', 'do not ask for confirmation (without a terminal it never asks)')
     .action(async (name: string, options: { yes?: boolean }, command: Command) => {

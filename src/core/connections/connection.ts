@@ -52,14 +52,16 @@ export function checkConnectionName(name: string): string {
 }
 
 /**
- * Whether the connection is that of one appliance alone: its only user has its name, and no installer has added it. People
- * see it as a part of the appliance.
+ * Whether the connection is that of one appliance alone: its only user has its name and uses no other, and no installer has
+ * added it. People see it as a part of the appliance.
+ * @param users `more`: as in `Appliance`
  */
 export function isOwnConnection(
   { name, origin }: Pick<Connection, 'name' | 'origin'>,
-  users: readonly Named[],
+  users: readonly { readonly name: string; readonly more?: readonly string[] }[],
 ): boolean {
-  return origin !== 'added' && users.length === 1 && users[0]?.name === name;
+  const [user] = users;
+  return origin !== 'added' && users.length === 1 && user?.name === name && user.more === undefined;
 }
 
 /** The names of appliances as part of a sentence, such as "thermostat and dashboard". */

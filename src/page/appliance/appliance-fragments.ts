@@ -15,7 +15,7 @@ import { type FieldValue, fieldTime, type StatusField } from '../../core/status-
 import { dateTimeElement, icon, timeElement } from '../elements.ts';
 import { type LoginHealth, userCodeOf } from '../health.ts';
 import { csrfForm } from '../installer-page.ts';
-import { appliancePath, approvalPath } from '../paths.ts';
+import { appliancePath, approvalPath, connectionPath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
 import { renderConnectionChoice } from './connection-choice.ts';
 
@@ -139,11 +139,12 @@ export function renderNextAction(
   offered: readonly ConnectionStatus[],
   portalTitle: PortalTitle = null,
 ): string {
-  const { name, clientId, waitingForApproval } = appliance;
+  const { name, clientId, waitingForApproval, connection, connections } = appliance;
   const { overview } = texts;
   if (waitingForApproval === undefined) {
     return renderPairAction(texts, session, appliance, health, {
-      action: appliancePath(name, 'pair'),
+      // Of several logins, the one that is shown, and not the one that most needs somebody by then.
+      action: connections === undefined ? appliancePath(name, 'pair') : connectionPath(connection, 'pair'),
       id: `pair-${name}`,
       portalTitle,
     });

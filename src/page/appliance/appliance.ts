@@ -11,7 +11,7 @@ import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
 import type { AdministrationView } from '../administration-view.ts';
 import { titlesOf } from '../connection-names.ts';
-import { findAppliance, sendFailure, withAppliance } from '../failures.ts';
+import { findAppliance, sendFailure, sendNothingChanged, withAppliance } from '../failures.ts';
 import { applianceHealth } from '../health.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
@@ -34,7 +34,7 @@ import {
 import { type Confirmation, confirmationPage, removalConfirmation, unpairConfirmation } from './confirmations.ts';
 import { connectionsFor, usedConnections } from './connection-choice.ts';
 import { renderHistory } from './history.ts';
-import { sendMoveFailure, serveMove } from './move.ts';
+import { serveMove } from './move.ts';
 
 /** What the pages of appliances need. */
 interface AppliancePagesOptions {
@@ -120,7 +120,7 @@ export function serveAppliances(
       await approve(name, submission.form.get('client_id') ?? '', connection, submission.administration);
       return submission.reply.redirect(appliancePath(name), 303);
     } catch (error) {
-      return sendMoveFailure(submission, administration, name, connection ?? '', error);
+      return sendApprovalFailure(submission, administration, name, connection ?? '', error);
     }
   });
   serveMove(guard, administration);
@@ -144,6 +144,32 @@ export function serveAppliances(
     if (appliance.waitingForApproval === undefined) return;
     await own.approveAppliance(name, appliance.waitingForApproval.comparisonCode, connection);
   }
+}
+
+/**
+ * Sends a page that says why an appliance that asks to join can't use the chosen connection.
+ * @throws `error` itself if it is not a {@link Failure}
+ */
+async function sendApprovalFailure(
+  req: AuthenticatedRequest,
+  administration: Pick<Administration, 'status'>,
+  name: string,
+  connection: string,
+  error: unknown,
+) {
+  if (!(error instanceof Failure && error.code === 'connection_mismatch')) return sendFailure(req, name, error);
+  const { connectionChoice } = req.context.texts;
+  const { appliances, connections } = await administration.status();
+  const wanted = appliances.find((one) => one.name === name);
+  const offered = connections.find((one) => one.name === connection);
+  const { noPermissions } = connectionChoice;
+  const text = connectionChoice.mismatch(
+    wanted?.title ?? name,
+    wanted?.scope ?? noPermissions,
+    offered?.title ?? connection,
+    offered?.scope ?? noPermissions,
+  );
+  return sendNothingChanged(req, text, name);
 }
 
 /** While a login is awaited, a browser without scripts reloads the page after this many seconds. */

@@ -1,7 +1,6 @@
 import { html } from 'ghtml';
-import type { Administration } from '../../core/administration.ts';
+import type { StatusReport } from '../../core/administration.ts';
 import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
-import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import type { AdministrationView } from '../administration-view.ts';
@@ -9,7 +8,7 @@ import { sendFailure, sendNothingChanged, withAppliance } from '../failures.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import { appliancePath } from '../paths.ts';
-import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
+import { type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
 import { connectionOption, sharableConnections, usedConnections } from './connection-choice.ts';
 
 /** The members of the form begin with this, before the name of a connection that is ticked. */
@@ -20,11 +19,7 @@ export function serveMove(guard: AuthenticatedRoutes, administration: Administra
   guard.page('/appliances/:name/move', (req) =>
     withAppliance(req, administration, (appliance, status) => {
       if (appliance.declared) throw new Failure('appliance_declared', appliance.name);
-      return sendInstallerPage(
-        req,
-        200,
-        movePage(req.context, req.session, appliance, status.connections, sharableConnections(status)),
-      );
+      return sendInstallerPage(req, 200, movePage(req.context, req.session, appliance, status));
     }),
   );
 
@@ -37,50 +32,24 @@ export function serveMove(guard: AuthenticatedRoutes, administration: Administra
       await submission.administration.moveAppliance(name, chosen);
       return submission.reply.redirect(appliancePath(name), 303);
     } catch (error) {
-      return sendMoveFailure(submission, administration, name, chosen[0] ?? '', error);
+      return sendFailure(submission, name, error);
     }
   });
 }
 
-/**
- * Sends a page that says why an appliance can't use a connection.
- * @throws `error` itself if it is not a {@link Failure}
- */
-export async function sendMoveFailure(
-  req: AuthenticatedRequest,
-  administration: Pick<Administration, 'status'>,
-  name: string,
-  connection: string,
-  error: unknown,
-) {
-  if (!(error instanceof Failure && error.code === 'connection_mismatch')) return sendFailure(req, name, error);
-  const { connectionChoice } = req.context.texts;
-  const { appliances, connections } = await administration.status();
-  const wanted = appliances.find((one) => one.name === name);
-  const offered = connections.find((one) => one.name === connection);
-  const { noPermissions } = connectionChoice;
-  const text = connectionChoice.mismatch(
-    wanted?.title ?? name,
-    wanted?.scope ?? noPermissions,
-    offered?.title ?? connection,
-    offered?.scope ?? noPermissions,
-  );
-  return sendNothingChanged(req, text, name);
-}
-
-/** The form that lets an appliance use other connections. @param offered those that it could use */
+/** The form that lets an appliance use other connections: those that it uses come first. */
 function movePage(
   { texts }: PageContext,
   session: PageSession,
   appliance: ApplianceStatus,
-  connections: readonly ConnectionStatus[],
-  offered: readonly ConnectionStatus[],
+  status: Pick<StatusReport, 'connections' | 'appliances'>,
 ): InstallerPage {
   const { name, title } = appliance;
   const { connectionChoice: own, installer } = texts;
   const heading = own.moveHeading(title);
-  const used = usedConnections(appliance, connections);
-  const ticks = offered.map((one) => {
+  const used = usedConnections(appliance, status.connections);
+  const offered = new Set([...used, ...sharableConnections(status)]);
+  const ticks = [...offered].map((one) => {
     const { value, text } = connectionOption(one, texts);
     const checked = used.includes(one) ? ' checked' : '';
     return html`<label class="tick"><input type="checkbox" name="${TICK}${value}" value="yes"!${checked}>${text}</label>`;

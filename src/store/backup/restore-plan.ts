@@ -1,4 +1,5 @@
-import type { Appliance } from '../../core/appliances/appliance.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { type Appliance, connectionIds } from '../../core/appliances/appliance.ts';
 import type { Session } from '../../core/appliances/session.ts';
 import { type BackupContents, isExcludedFromBackup, type RestoredGrants } from '../../core/backup-contents.ts';
 import type { Connection } from '../../core/connections/connection.ts';
@@ -33,9 +34,10 @@ export function planRestore(backup: BackupContents, content: StoredRows): Restor
   const replacedConnections = findReplacedConnections(backup, content, withGrant);
   const removedAppliances = findReplacedAppliances(backup, content, withGrant);
   const appliances = backup.appliances.filter(({ id }) => !own.has(id) || removedAppliances.has(id));
-  const remaining = content.appliances.filter(({ id }) => !removedAppliances.has(id));
-  const used = new Set([...remaining, ...appliances].map(({ connection }) => connection));
-  const usedBefore = new Set(content.appliances.map(({ connection }) => connection));
+  const before = content.appliances.map((row) => readApplianceRow(row, content));
+  const staying = before.filter(({ id }) => !removedAppliances.has(id));
+  const used = new Set([...staying, ...appliances].flatMap(connectionIds));
+  const usedBefore = new Set(before.flatMap(connectionIds));
   const unused = content.connections.filter(
     (row) => !used.has(row.id) && usedBefore.has(row.id) && readConnectionRow(row, content).origin === 'implicit',
   );
@@ -47,17 +49,18 @@ export function planRestore(backup: BackupContents, content: StoredRows): Restor
     withGrant.has(connection) && generationOf(connection) >= generation;
   const nameOf = ({ connection }: Grant) => names.get(connection) ?? connection;
   const grants = backup.grants.filter((grant) => !isKept(grant));
-  const movedAppliances = remaining.flatMap((row) => {
-    const connection = replacedConnections.get(row.connection);
-    if (connection === undefined || names.has(row.connection)) return [];
-    return [{ ...readApplianceRow(row, content), connection: connection.id }];
+  const restoredId = (id: string) => (names.has(id) ? id : (replacedConnections.get(id)?.id ?? id));
+  const movedAppliances = staying.flatMap((appliance) => {
+    const [connection = '', ...more] = connectionIds(appliance).map(restoredId);
+    const moved = { ...appliance, connection, ...(more.length > 0 && { more }) };
+    return isDeepStrictEqual(moved, appliance) ? [] : [moved];
   });
   // If the current grant is kept, a session that the hub does not have was ended since the backup.
   const restoredGrants = new Set(grants.map(({ connection }) => connection));
-  const connectionOf = new Map([...remaining, ...movedAppliances].map(({ id, connection }) => [id, connection]));
+  const connectionsOf = new Map([...staying, ...movedAppliances].map((one) => [one.id, connectionIds(one)]));
   const addedAppliances = new Set(appliances.map(({ id }) => id));
   const isReplaced = ({ appliance }: Session) =>
-    addedAppliances.has(appliance) || restoredGrants.has(connectionOf.get(appliance) ?? '');
+    addedAppliances.has(appliance) || (connectionsOf.get(appliance) ?? []).some((id) => restoredGrants.has(id));
   return {
     state: {
       settings: restoredSettings(backup, content),
