@@ -80,7 +80,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     return applianceStatusOf(appliance, connections.allOfAppliance(appliance).map(connectionStatusOf));
   }
 
-  /** For log lines. */
+  /** For texts. */
   function connectionNames(appliance: Appliance): string {
     return joinNames(connections.allOfAppliance(appliance).map(({ name }) => name));
   }
@@ -89,10 +89,12 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
   function getConnection(typed: string): Connection {
     const appliance = connections.findTyped(typed) === undefined ? appliances.findTyped(typed) : undefined;
     if (appliance === undefined) return connections.get(typed);
-    throw new Failure(
-      'connection_unknown',
-      `the appliance ${appliance.title} uses the connection ${connectionNames(appliance)}: name that one instead`,
-    );
+    const names = connectionNames(appliance);
+    const rest =
+      connections.allOfAppliance(appliance).length > 1
+        ? `connections ${names}: name one of them instead`
+        : `connection ${names}: name that one instead`;
+    throw new Failure('connection_unknown', `the appliance ${appliance.title} uses the ${rest}`);
   }
 
   /** @throws Failure `not_allowed` if the only appliance of the connection waits for approval */

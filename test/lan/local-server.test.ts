@@ -50,6 +50,7 @@ describe('the port for programs on the same machine', () => {
     const second = await client.clientCredentialsGrant(found);
     expect(second.access_token).not.toBe(first.access_token);
     expect((await hub.status()).hub).toMatchObject({ local_port: port });
+    expect((await hub.cli('status')).stdout).toContain(`(HTTP), ${port} (HTTP, on this machine only)\n`);
   });
 
   it.each<[string, Record<string, string>, number]>([

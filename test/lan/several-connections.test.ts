@@ -72,6 +72,9 @@ describe('an appliance that uses several connections', () => {
     expect(await ask(hass, '', '/connections/wallbox/oauth/token')).toMatch(choices);
     expect(await ask(hass, resource('tado') + resource('netatmo'))).toMatch(/invalid_target: a token is for one/);
     expect(await ask(hass, resource('tado'), '/connections/netatmo/oauth/token')).toMatch(/^invalid_target/);
+    expect(await ask(hass, `${resource('tado')}&scope=Other`)).toMatch(
+      /grant of the connection tado of hass has scope Mon/,
+    );
   });
 
   it('the others get no token but their own', async () => {
@@ -116,8 +119,14 @@ describe('an appliance that uses several connections', () => {
     expect(await statusOf('wallbox')).not.toHaveProperty('connections');
     await hub.cli('unpair', 'tado');
     expect(await statusOf('hass')).toMatchObject({ state: 'unpaired', connection: 'tado' });
+    expect((await hub.cli('status')).stdout).toMatch(/^hass +unpaired .* tado +away *\n +netatmo *\n +heating *$/m);
     expect(await ask(hass, resource('netatmo'))).toBe(await tokenOf('netatmo'));
-    expect(await ask(hass, resource('tado'))).toMatch(/^invalid_grant/);
+    expect(await ask(hass, resource('tado'))).toBe(
+      'invalid_grant: the connection tado of hass is not paired with the portal',
+    );
+    expect(await hub.cli('pair', 'hass')).toMatchObject({
+      stderr: expect.stringContaining('uses the connections netatmo, tado and heating: name one of them instead'),
+    });
     await hub.pair('tado', other);
   });
 

@@ -61,16 +61,17 @@ function applianceAddCommand(): Command {
       const { hub: hubStatus, connections } = await hub.request('status');
       const { scope = null, portal = null, connection: chosen = [] } = options;
       const issued = await hub.request('addAppliance', { name, scope, portal, connections: [...chosen] });
-      const used = chosen.flatMap((connection) => findNamed(connections, connection) ?? []);
-      const unpaired = used.length === 0 ? issued : used.find((connection) => !hasTokens(connection));
+      const used = [...new Set(chosen.flatMap((connection) => findNamed(connections, connection) ?? []))];
+      const unpaired = used.length === 0 ? [issued] : used.filter((connection) => !hasTokens(connection));
       const titles = joinNames(used.map(({ title }) => printable(title)));
       const next =
-        unpaired === undefined
+        unpaired.length === 0
           ? `It uses the connection${used.length > 1 ? 's' : ''} ${titles}, and gets tokens at once.`
-          : `Pair it next: latchkey pair ${unpaired.name}`;
+          : `Pair it next: ${joinNames(unpaired.map((one) => `latchkey pair ${one.name}`))}`;
       const as = issued.title === issued.name ? '' : `; commands call it ${issued.name}`;
       const summary = `${printable(issued.title)} is registered${as}. ${next}`;
-      showCredentials(issued, hubStatus, summary, options.json === true);
+      const names = used.map((connection) => connection.name);
+      showCredentials(issued, hubStatus, names, summary, options.json === true);
     });
 }
 
@@ -214,11 +215,14 @@ function applianceRotateSecretCommand(): Command {
     .option('--json', 'print JSON')
     .action(async (name: string, options: { yes?: boolean; json?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
-      const { hub: hubStatus } = await hub.request('status');
+      const { hub: hubStatus, appliances } = await hub.request('status');
       const issued = await rotateSecret(hub, name, options.yes === true);
       const summary = `${name} has a new secret; its old secret or key no longer works.`;
       if (issued === null) reportFailure(`nothing was changed: ${name} keeps its key`);
-      else showCredentials(issued, hubStatus, summary, options.json === true);
+      else {
+        const { connections = [] } = findNamed(appliances, name) ?? {};
+        showCredentials(issued, hubStatus, connections, summary, options.json === true);
+      }
     });
 }
 
@@ -242,11 +246,13 @@ async function rotateSecret(
 
 /**
  * Shows an appliance's credentials, which the hub returns only once.
+ * @param connections the names of those that the appliance uses: each of several has a token endpoint of its own
  * @param summary what was done, for people
  */
 function showCredentials(
   issued: CredentialsResponse,
   { id, http_port }: Pick<HubResponse, 'id' | 'http_port'>,
+  connections: readonly string[],
   summary: string,
   json: boolean,
 ): void {
@@ -266,11 +272,15 @@ function showCredentials(
     `CLIENT_ID=${issued.client_id}`,
     `CLIENT_SECRET=${issued.client_secret}`,
   ];
+  const endpoints =
+    connections.length > 1
+      ? connections.map((name) => `${origin}/connections/${name}/oauth/token`)
+      : [issued.token_endpoint];
   print(`${summary}
 
   client_id       ${issued.client_id}
   client_secret   ${issued.client_secret}   (shown only once)
-  token_endpoint  ${issued.token_endpoint}
+  token_endpoint  ${endpoints.join(`\n${' '.repeat(18)}`)}
   ca_fingerprint  ${issued.ca_fingerprint}
 
 For developers, the variables of the examples in docs/appliances.md:
@@ -281,7 +291,7 @@ When the appliance is paired, this command gets an access token for it:
 
   latchkey ca > latchkey-ca.pem
   curl --cacert latchkey-ca.pem --config - --data grant_type=client_credentials \\
-    '${issued.token_endpoint}' <<'EOF'
+    '${endpoints[0]}' <<'EOF'
 user = "${issued.client_id}:${issued.client_secret}"
 EOF`);
 }

@@ -50,12 +50,13 @@ function duplicateKey({ connection, appliance, what_to_do }: ConditionResponse |
 }
 
 function hubText(hub: HubResponse, now: number): string {
+  const localPort = hub.local_port === undefined ? '' : `, ${hub.local_port} (HTTP, on this machine only)`;
   const rows = [
     ['hub', `${printable(hub.name)} (${hub.id})`],
     ['version', hub.version],
     ...(hub.test_mode === true ? [['mode', 'test mode: with an emulated portal, and nothing is stored']] : []),
     ['address', hub.address ?? 'none yet: the hub is not connected to the home network'],
-    ['ports', `${hub.https_port} (HTTPS), ${hub.http_port} (HTTP)`],
+    ['ports', `${hub.https_port} (HTTPS), ${hub.http_port} (HTTP)${localPort}`],
     ['CA fingerprint', hub.ca_fingerprint],
     ...oldCaRows(hub),
     ...fieldColumns(HUB_FIELDS, [hub], now).map(({ head, cells: [cell = ''] }) => [head, cell]),
@@ -142,9 +143,14 @@ function appliancesTable(
     { ...column('SCOPE', ({ scope }) => printable(scope ?? '–')), hasWords: true },
     ...fieldColumns(CONNECTION_FIELDS, appliances, now),
     ...fieldColumns(APPLIANCE_FIELDS, appliances, now),
-    ...(hasShared ? [column('CONNECTION', ({ connection }) => printable(connection))] : []),
+    ...(hasShared ? [{ ...column('CONNECTION', connectionsOf), hasWords: true as const }] : []),
     ...portalColumns(appliances),
   ]);
+}
+
+/** All that an appliance uses; first the one that the rest of its row is about. */
+function connectionsOf({ connection, connections = [] }: ApplianceResponse): string {
+  return printable([...new Set([connection, ...connections])].join(' '));
 }
 
 /** If several appliances asked to join, one of them may not belong to this home. */

@@ -111,11 +111,12 @@ const NO_USABLE_TOKEN_DESCRIPTIONS: Readonly<Record<UnusableTokenReason, string>
  * @param refreshToken issued by the hub, not by the portal
  */
 function sendTokenResponse(
-  { appliance: { name }, page, reply }: AuthenticatedClientRequest,
+  { appliance: { name }, connection, page, reply }: AuthenticatedClientRequest,
   result: TokenResult,
   refreshToken?: Secret,
 ): FastifyReply {
   const hubPage = () => ({ error_uri: `${page}/` });
+  const who = connection === undefined ? name : `the connection ${connection} of ${name}`;
   switch (result.kind) {
     case 'token': {
       const { accessToken, expiresIn, scope, idToken } = result;
@@ -129,12 +130,12 @@ function sendTokenResponse(
       });
     }
     case 'not_paired':
-      return sendError(reply, 'invalid_grant', `${name} is not paired with the portal`, hubPage());
+      return sendError(reply, 'invalid_grant', `${who} is not paired with the portal`, hubPage());
     case 'needs_pairing':
-      return sendError(reply, 'invalid_grant', `${name} must be paired again`, hubPage());
+      return sendError(reply, 'invalid_grant', `${who} must be paired again`, hubPage());
     case 'other_scope': {
       const expected = result.scope === null ? 'no scope' : `scope ${result.scope}`;
-      return sendError(reply, 'invalid_scope', `the grant of ${name} has ${expected}: omit the scope parameter`);
+      return sendError(reply, 'invalid_scope', `the grant of ${who} has ${expected}: omit the scope parameter`);
     }
     case 'other_connection':
       return sendOtherConnection(reply, name, result.connections);

@@ -102,6 +102,15 @@ describe('appliances of a shared connection', () => {
     administration.setConnection({ name: 'heating', state: 'active' });
     const paired = await hub.latchkey('appliance', 'add', 'lamp', '--connection', 'heating');
     expect(paired.stdout).toContain('lamp is registered. It uses the connection heating, and gets tokens at once.\n');
+    for (const name of ['netatmo', 'tado']) administration.setConnection({ name });
+    const several = ['netatmo', 'heating', 'tado', 'tado'].flatMap((name) => ['--connection', name]);
+    const { stdout } = await hub.latchkey('appliance', 'add', 'hass', ...several);
+    expect(stdout).toContain('hass is registered. Pair it next: latchkey pair netatmo and latchkey pair tado\n');
+    const [first, ...others] = ['netatmo', 'heating', 'tado'].map((name) => `/connections/${name}/oauth/token`);
+    expect(stdout).toMatch(
+      new RegExp(`token_endpoint +https:.*${first}\n${others.map((path) => ` +.*${path}\n`).join('')} +ca_`),
+    );
+    expect(stdout).toMatch(new RegExp(`^ +'https:.*${first}' <<'EOF'$`, 'm'));
   });
 
   test('appliance move prints the status of the appliance, or the connection that no appliance uses any more', async () => {
