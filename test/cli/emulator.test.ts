@@ -114,11 +114,12 @@ rate_limit = 5
 });
 
 test.each([
+  ['version = "x"', /version: unknown key; allowed keys: (?!.*version)/],
   ['tokenLifetime = 60', /tokenLifetime: unknown key \(did you mean token_lifetime\?\); allowed keys: host, /],
   ['basic = "maybe"', /basic: must be one of accept, refuse \(found "maybe"\)/],
   [`client = "${id}:hush-hush"`, /client: must be a list \(found a string\)/],
   ['client = [true]', /client: must be a list of strings \(found a list\)/],
-  ['[[client]]\nid = "x"\nsecert = "hush-hush"', /client: secert: unknown member; remove it/],
+  ['[[client]]\nid = "x"\nsecert = "hush-hush"', /client: secert: unknown option \(did you mean secret\?\)/],
   ['[[user]]\nname = "x"', /user: password: is missing/],
   ['[[fault]]\nkind = "hang"\nendpoint = "tokens"', /--fault: endpoint: must be /],
   ['{"basic":', /options\.toml: is not valid JSON/],

@@ -177,11 +177,7 @@ async function startFromOptions(
 /** Replaces the library's option name with the flag: `frontendPort: …` becomes `--frontend-port: …`. */
 function withFlagName(message: string): string {
   const flag = message
-    .replace(/^allowedHosts:/, 'allowedHost:')
-    .replace(/^issuers:/, 'issuer:')
-    .replace(/^clients:/, 'client:')
-    .replace(/^users:/, 'user:')
-    .replace(/^faults:/, 'fault:')
+    .replace(/^(allowedHost|issuer|client|redirectUri|user|fault)s(?:\.\d+)?:/, '$1:')
     .replace(/^\w+(?=:)/, flagNameOf);
   return `--${flag}`;
 }
@@ -200,7 +196,7 @@ async function temporaryFolder(): Promise<AsyncDisposable & { readonly path: str
 function printEmulator(
   { baseUrl, frontendUrl, clientId, clientSecret, consoleUrl }: Emulator,
   caFile: string | undefined,
-  { json, client }: Options,
+  { json, client, issuer = [] }: Options,
 ): void {
   if (json === true) {
     printJson({
@@ -216,7 +212,7 @@ function printEmulator(
   print(`The portal emulator is running.
 
   base_url       ${baseUrl}
-  frontend_url   ${frontendUrl}
+  frontend_url   ${frontendUrl}   (the issuer)${issuer.map((name) => `\n  issuer         ${frontendUrl}/${name}`).join('')}
   client_id      ${clientId}
   client_secret  ${client === undefined ? clientSecret || 'none' : 'as given'}
   console        ${consoleUrl}${

@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError, type Option } from 'commander';
 import { didYouMean } from '../../system/did-you-mean.ts';
 
 /** Flags that cannot be set in an options file: they control the command, not the emulator. */
-const COMMAND_LINE_ONLY = ['options', 'json', 'help'];
+const COMMAND_LINE_ONLY = ['options', 'json', 'help', 'version'];
 
 /**
  * Sets a command's options from a TOML or JSON file. Its keys are the flags' names with underscores. Its values are what

@@ -18,12 +18,16 @@ export interface Client {
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
-const address = v.pipe(
-  v.string(),
-  v.url(),
-  v.check((uri) => !uri.includes('#')),
+/** A redirect URI (RFC 6749, 3.1.2). */
+export const redirectUri = v.message(
+  v.pipe(
+    v.string(),
+    v.url(),
+    v.check((uri) => !uri.includes('#')),
+  ),
+  'an absolute URI without #',
 );
-const addresses = v.pipe(v.array(address), v.maxLength(20));
+const addresses = v.pipe(v.array(redirectUri), v.maxLength(20));
 
 /** RFC 7591, 2. Other members are ignored, as the RFC says. */
 export const RegistrationMetadata = v.object({

@@ -1,48 +1,67 @@
 import * as v from 'valibot';
-import { validate } from '../json.ts';
-import type { ClientOptions, UserOptions } from '../options.ts';
-import { OptionError } from './validation.ts';
+import { camelCase, renameKeys, snakeCase, validate } from '../json.ts';
+import type { ClientOptions, EmulatorOptions, UserOptions } from '../options.ts';
+import { redirectUri } from './client-registry.ts';
+import { OptionError, rejectUnknownKeys } from './validation.ts';
 
-const texts = v.array(v.string());
-const claims = v.record(v.string(), v.unknown());
+type Members = Readonly<Record<string, v.GenericSchema>>;
 
-const ClientBody = v.strictObject({
+const texts = v.optional(v.array(v.string(), 'a list'));
+const uris = v.optional(v.array(redirectUri, 'a list'));
+const claims = v.optional(v.record(v.string(), v.unknown()));
+
+/** The members of a client, and of a user, by their library names. */
+const CLIENT = {
   id: v.string(),
-  secret: v.exactOptional(v.string()),
-  jwks: v.exactOptional(v.looseObject({ keys: v.array(v.looseObject({ kty: v.string() })) })),
-  name: v.exactOptional(v.string()),
-  redirect_url: v.exactOptional(v.picklist(['accept', 'refuse'])),
-  redirect_uris: v.exactOptional(texts),
-  post_logout_redirect_uris: v.exactOptional(texts),
-  claims: v.exactOptional(claims),
-});
+  secret: v.optional(v.string()),
+  jwks: v.optional(v.looseObject({ keys: v.array(v.looseObject({ kty: v.string() })) })),
+  name: v.optional(v.string()),
+  redirectUrl: v.optional(v.picklist(['accept', 'refuse'])),
+  redirectUris: uris,
+  postLogoutRedirectUris: uris,
+  claims,
+} satisfies Record<keyof ClientOptions, v.GenericSchema>;
+const USER = { name: v.string(), password: v.string(), claims } satisfies Record<keyof UserOptions, v.GenericSchema>;
 
-const UserBody = v.strictObject({ name: v.string(), password: v.string(), claims: v.exactOptional(claims) });
+const LISTS = { allowedHosts: texts, issuers: texts, redirectUris: uris };
 
 /**
  * Parses a client of an options file, whose members are in snake_case.
  * @throws OptionError if it is invalid
  */
-export function parseClient(value: unknown): ClientOptions {
-  const { redirect_url, redirect_uris, post_logout_redirect_uris, ...client } = parse(value, ClientBody);
-  return {
-    ...client,
-    redirectUrl: redirect_url,
-    redirectUris: redirect_uris,
-    postLogoutRedirectUris: post_logout_redirect_uris,
-  };
+export function parseClient(value: object): ClientOptions {
+  return renameKeys(check(value, renameKeys(CLIENT, snakeCase)), camelCase) as unknown as ClientOptions;
 }
 
 /**
  * Parses a user of an options file.
  * @throws OptionError if it is invalid
  */
-export function parseUser(value: unknown): UserOptions {
-  return parse(value, UserBody);
+export function parseUser(value: object): UserOptions {
+  return check(value, USER) as unknown as UserOptions;
 }
 
-function parse<Body>(value: unknown, schema: v.GenericSchema<unknown, Body>): Body {
-  const parsed = validate(value, schema);
-  if ('problem' in parsed) throw new OptionError(parsed.problem);
+/**
+ * Checks the lists among the library's options: plain JavaScript has no compiler that does.
+ * @throws OptionError
+ */
+export function checkLists({ allowedHosts, issuers, redirectUris, clients = [], users = [] }: EmulatorOptions): void {
+  check({ allowedHosts, issuers, redirectUris }, LISTS);
+  checkObjects('clients', clients, CLIENT);
+  checkObjects('users', users, USER);
+}
+
+/** The value is not shown: it may be a secret. */
+function checkObjects(option: string, values: readonly object[], members: Members): void {
+  if (!Array.isArray(values) || values.some((value) => typeof value !== 'object' || value === null))
+    throw new OptionError(`${option}: must be a list of objects`);
+  for (const value of values) check(value, members, `${option}: `);
+}
+
+/** @param prefix text before the name in the message */
+function check(value: object, members: Members, prefix = ''): Record<string, unknown> {
+  rejectUnknownKeys(value, members, prefix);
+  const parsed = validate(value, v.strictObject(members));
+  if ('problem' in parsed) throw new OptionError(`${prefix}${parsed.problem}`);
   return parsed.value;
 }

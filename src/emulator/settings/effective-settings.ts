@@ -5,6 +5,7 @@ import { systemRandom } from '../../system/random.ts';
 import type { FaultOptions } from '../faults/kinds.ts';
 import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from '../options.ts';
 import { type Client, ClientRegistry } from './client-registry.ts';
+import { checkLists } from './clients-and-users.ts';
 import { findProfile, type Profile } from './profiles.ts';
 import { SETTINGS, type SettingOptions, type Settings } from './settings.ts';
 import { applySettingsChange, OptionError, pickSettings, rejectUnknownKeys } from './validation.ts';
@@ -94,17 +95,6 @@ const START_OPTION_KEYS: KeysOf<Omit<EmulatorOptions, keyof Settings>> = {
   intercept: true,
 };
 const OPTION_KEYS = { ...START_OPTION_KEYS, ...SETTINGS };
-const CLIENT_OPTION_KEYS: KeysOf<ClientOptions> = {
-  id: true,
-  secret: true,
-  jwks: true,
-  name: true,
-  redirectUrl: true,
-  redirectUris: true,
-  postLogoutRedirectUris: true,
-  claims: true,
-};
-const USER_OPTION_KEYS: KeysOf<UserOptions> = { name: true, password: true, claims: true };
 
 /**
  * Fills in the defaults and checks every value.
@@ -112,8 +102,7 @@ const USER_OPTION_KEYS: KeysOf<UserOptions> = { name: true, password: true, clai
  */
 export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
   rejectUnknownKeys(options, OPTION_KEYS);
-  for (const one of options.clients ?? []) rejectUnknownKeys(one, CLIENT_OPTION_KEYS, 'clients: ');
-  for (const one of options.users ?? []) rejectUnknownKeys(one, USER_OPTION_KEYS, 'users: ');
+  checkLists(options);
   const host = options.host ?? '127.0.0.1';
   const wildcard = host === '0.0.0.0' || host === '::';
   const port = checkInteger('port', options.port ?? 0, 0, 65_535);

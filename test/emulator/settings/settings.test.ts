@@ -65,7 +65,7 @@ test('the emulator rejects an invalid change of settings, names the member and c
   expect(() => emulator.change({ codeLifetime: 0 })).toThrow(/^codeLifetime: must be .*\(found 0\)$/);
 });
 
-test('the emulator library rejects an unknown option and suggests the nearest one', async () => {
+test('the emulator library rejects an unknown option and suggests the nearest one, and entries of the wrong form', async () => {
   const id = '0d9c3a52-6f2a-4f0e-9a51-0d1a7c9b5e11';
   const cases: [object, RegExp][] = [
     [{ tokenLifeTime: 10 }, /^tokenLifeTime: unknown option \(did you mean tokenLifetime\?\); allowed options: host, /],
@@ -75,6 +75,20 @@ test('the emulator library rejects an unknown option and suggests the nearest on
       { users: [{ name: 'ann', pasword: 'hush-hush' }] },
       /^users: pasword: .*did you mean password\?\); allowed options: name, /,
     ],
+    [{ clients: [{ secret: 'a' }] }, /^clients: id: is missing$/],
+    [
+      { clients: [{ id, redirectUris: 'http://localhost/cb' }] },
+      /^clients: redirectUris: must be a list \(found "http/,
+    ],
+    [
+      { clients: [{ id, redirectUris: ['/cb'] }] },
+      /^clients: redirectUris.0: must be an absolute URI without # \(found "/,
+    ],
+    [{ clients: ['shop:hush-hush'] }, /^clients: must be a list of objects$/],
+    [{ users: [{ name: 'ann', password: 1 }] }, /^users: password: must be string /],
+    [{ users: { ann: 'hush-hush' } }, /^users: must be a list of objects$/],
+    [{ issuers: 'staff' }, /^issuers: must be a list \(found "staff"\)$/],
+    [{ redirectUris: ['/cb'] }, /^redirectUris.0: must be an absolute URI/],
   ];
   for (const [options, message] of cases) {
     const failed = await startEmulator(options as EmulatorOptions).catch((error: unknown) => error);
