@@ -95,8 +95,16 @@ describe('the message of a lost answer', () => {
 });
 
 describe('the confirmation page for a user code', () => {
+  const [appliance] = WALLBOX.users;
+  const { own: _, ...shared } = { ...WALLBOX, appliance, isApprovable: false, needsInstaller: false };
   const body = (scope: string | null, lastFailure: 'answer_lost' | 'code_refused' | null = null) =>
-    userCodeConfirmationPage(samplePairing(waiting, { device, scope, lastFailure }), 'wallbox', en).body;
+    userCodeConfirmationPage({ ...shared, pairing: samplePairing(waiting, { device, scope, lastFailure }) }, en).body;
+
+  test('the confirmation page for a user code names the login, if that is not the appliance’s own', () => {
+    const found = { ...shared, title: 'Heating', pairing: samplePairing(waiting, { device }) };
+    expect(userCodeConfirmationPage(found, en).heading).toBe('Connect Wallbox with the login “Heating”?');
+    expect(userCodeConfirmationPage({ ...found, own: true }, en).heading).toBe('Connect Wallbox?');
+  });
 
   test('the confirmation page for a user code names the requested permissions in plain words', () => {
     expect(body('A')).toContain('these permissions: <b>A</b>.');

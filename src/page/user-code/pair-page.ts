@@ -110,7 +110,7 @@ export function servePairPage(
     const page =
       isApprovable || (needsInstaller && session === null)
         ? approvalNeededPage(result, context.texts)
-        : userCodeConfirmationPage(pairing, appliance.title, context.texts);
+        : userCodeConfirmationPage(result, context.texts);
     return sendPublicPage(reply, 200, context, page);
   });
 

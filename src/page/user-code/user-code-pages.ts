@@ -36,16 +36,17 @@ export function userCodePage(typed: EnteredCode, { code: texts }: Texts): Public
 }
 
 /**
- * Names the appliance and its permissions, and shows the code again, to compare it with the appliance's screen. A
+ * Names the appliance, the login if that is not its own, and its permissions, and shows the code again, to compare it with the appliance's screen. A
  * person who was sent a link to somebody else's appliance can notice it here (RFC 8628, 3.3.1 and 5.4).
  */
-export function userCodeConfirmationPage(pairing: Pairing, appliance: string, texts: Texts): PublicPage {
+export function userCodeConfirmationPage(found: FoundDeviceFlow, texts: Texts): PublicPage {
+  const { pairing, appliance, title, own } = found;
   const { code } = texts;
   const userCode = pairing.device?.userCode ?? '';
   const lastFailure = loginFailureText(pairing, texts);
   const problem = lastFailure === null ? '' : html`<p class="problem">${lastFailure} ${code.logInAgain}</p>`;
   return {
-    heading: code.confirm(appliance),
+    heading: own ? code.confirm(appliance.title) : code.confirmLogin(appliance.title, title),
     severity: null,
     hasForm: true,
     body: html`!${problem}

@@ -10,6 +10,7 @@ export const userCode: typeof english.userCode = {
   label: 'Code',
   continueButton: 'Weiter',
   confirm: (appliance) => `${appliance} verbinden?`,
+  confirmLogin: (appliance, login) => `${appliance} mit der Anmeldung „${login}“ verbinden?`,
   logInAgain: 'Melden Sie sich noch einmal am Portal an.',
   portalDecides: 'Was das Gerät darf, legt das Portal fest.',
   scopePrefix: 'Das Gerät möchte diese Berechtigungen: ',

@@ -11,6 +11,8 @@ export const userCode = {
   label: 'Code',
   continueButton: 'Continue',
   confirm: (appliance: string) => `Connect ${appliance}?`,
+  /** An appliance that shares its login, or uses several. */
+  confirmLogin: (appliance: string, login: string) => `Connect ${appliance} with the login “${login}”?`,
   logInAgain: 'Please log in at the portal again.',
   portalDecides: 'The portal decides what the appliance may do.',
   /** The text before and after the requested permissions; the next two texts join these. */
