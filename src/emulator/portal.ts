@@ -152,7 +152,7 @@ export function createPortal(
     dpopProofs: new DpopProofs(now, () => settings.clock.now().wall),
     signingKey,
     grants,
-    browserLogins: new BrowserLogins(),
+    browserLogins: new BrowserLogins(() => new URL(origins().frontend).port),
     save() {
       file?.save({
         stateKey: states.key,

@@ -39,7 +39,7 @@ const AUTHORIZE_HANDLERS: Parameters<typeof addRoute>[3] = {
   async POST(request, reply) {
     const context = requestContext(request);
     // A client may send its request by POST as well (OpenID Connect Core, 3.1.2.1); the form of a page has no such member.
-    if (context.oauth2 && context.form?.has('response_type') === true) {
+    if (context.oauth2 && context.form?.has('client_id') === true) {
       const [path] = context.sentUrl.split('?');
       return reply.redirect(`${path}?${new URLSearchParams([...context.form])}`, 303);
     }
@@ -57,12 +57,10 @@ function readRequest({ portal, oauth2, url, query }: RequestContext) {
 }
 
 function promptFor(portal: EmulatedPortal, reply: FastifyReply, request: AuthorizationRequest): LoginPrompt {
-  const redirectTarget = request.flow === 'helper' ? request.state.redirectUrl : request.redirectUri;
   return {
     client: request.client,
     scope: request.flow === 'helper' ? null : request.scope,
     userCode: null,
-    formTargets: [portal.origins().base, ...(redirectTarget === null ? [] : [redirectTarget])],
     onShow() {
       if (request.flow === 'helper') portal.helperFlows.openLogin(request.state, request.jwt, portal.now());
     },
@@ -93,8 +91,6 @@ export interface LoginPrompt {
   readonly scope: string | null;
   /** The code that the user compares with that of a device, or null. */
   readonly userCode: string | null;
-  /** Where the form may lead, in addition to its own origin. */
-  readonly formTargets: readonly string[];
   /** What the client demands of the login. */
   readonly demands: LoginDemands;
   /** Called when the page is shown. */
@@ -191,7 +187,7 @@ function sendLogin(
 
 function sendPromptPage(reply: FastifyReply, prompt: LoginPrompt, status: number, page: string): FastifyReply {
   prompt.onShow?.();
-  return sendPage(reply, status, page, prompt.formTargets);
+  return sendPage(reply, status, page);
 }
 
 /** The login with this browser, if it is what the client demands; null with the setting `forgetLogins`. */

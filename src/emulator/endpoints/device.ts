@@ -89,19 +89,17 @@ function findPrompt(
 ): { readonly prompt: LoginPrompt } | { readonly page: FastifyReply } {
   const { portal, query } = requestContext(request);
   const userCode = query?.get('user_code');
-  const ownOrigin = [portal.origins().frontend];
-  if (userCode === undefined) return { page: sendPage(reply, 200, userCodePage(null), ownOrigin) };
+  if (userCode === undefined) return { page: sendPage(reply, 200, userCodePage(null)) };
   const found = portal.deviceLogins.findByUserCode(userCode);
   const login = (found?.issuer ?? null) === portal.issuerName ? found : undefined;
   const client = portal.settings.clients.get(login?.clientId ?? '');
   if (login === undefined || client === undefined || !portal.deviceLogins.isWaiting(login)) {
-    return { page: sendPage(reply, 400, userCodePage(UNKNOWN_CODE_MESSAGE), ownOrigin) };
+    return { page: sendPage(reply, 400, userCodePage(UNKNOWN_CODE_MESSAGE)) };
   }
   const prompt = {
     client,
     scope: login.scope,
     userCode: login.userCode,
-    formTargets: ownOrigin,
     demands: ANY_LOGIN,
     allow(browserLogin: BrowserLogin) {
       portal.deviceLogins.decide(login, browserLogin);

@@ -13,19 +13,20 @@ export function serveLogout(app: FastifyInstance): void {
 }
 
 async function logOut(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const { portal, query, form, method } = requestContext(request);
-  const wanted = query === null || form === null ? null : readLogoutRequest(portal, new Map([...query, ...form]));
-  if (wanted === null || form === null) return sendPage(reply, 400, messagePage(...INVALID_PAGE));
+  const { portal, query, form, method, sentUrl } = requestContext(request);
+  const isConfirmed = form?.get('action') === 'logout';
+  // The request of a client: its browser sends the cookie, which is SameSite=Lax, only with a GET.
+  if (method === 'POST' && form !== null && !isConfirmed) {
+    const [path] = sentUrl.split('?');
+    return reply.redirect(`${path}?${new URLSearchParams([...form])}`, 303);
+  }
+  const wanted = query === null || form === null ? null : readLogoutRequest(portal, query);
+  if (wanted === null) return sendPage(reply, 400, messagePage(...INVALID_PAGE));
   const { client, user, location } = wanted;
   const login = portal.browserLogins.find(request.headers.cookie);
   // RP-Initiated Logout, 2: without a hint the request may be forged, so the user decides.
-  if (login !== null && login.user !== user && form.get('action') !== 'logout') {
-    const fields = [...form].filter(([name]) => name !== 'action');
-    return sendPage(reply, 200, logoutPage(client, login.user, fields), [
-      portal.origins().frontend,
-      ...(location === null ? [] : [location]),
-    ]);
-  }
+  if (login !== null && login.user !== user && !isConfirmed)
+    return sendPage(reply, 200, logoutPage(client, login.user));
   reply.header('set-cookie', portal.browserLogins.end(request.headers.cookie, loginCookiePath(request)));
   if (location !== null) return reply.redirect(location, method === 'GET' ? 302 : 303);
   return sendPage(reply, 200, messagePage('Logged out', 'You can close this page.'));

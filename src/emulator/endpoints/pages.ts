@@ -25,18 +25,16 @@ code{display:block;padding:.7rem;border:1px dashed var(--line);border-radius:.5r
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
 
 /**
- * Sends a page that can't be framed, runs no script and sends no Referer.
- * @param formTargets where its form may lead, in addition to its own origin: Chromium applies `form-action` also to
- *   every redirect after the form
+ * Sends a page that can't be framed, runs no script and sends no Referer. Its policy has no `form-action`: Chromium
+ * applies that to every redirect after the form too, and a client's address may redirect anywhere.
  */
-export function sendPage(reply: FastifyReply, status: number, page: string, formTargets: readonly string[] = []) {
+export function sendPage(reply: FastifyReply, status: number, page: string) {
   const policy = [
     "default-src 'none'",
     `style-src 'sha256-${STYLE_HASH}'`,
     'img-src data:',
     "base-uri 'none'",
     "frame-ancestors 'none'",
-    `form-action ${formTargets.length === 0 ? "'none'" : ["'self'", ...formTargets.map(cspSource)].join(' ')}`,
   ];
   return reply
     .code(status)
@@ -45,12 +43,6 @@ export function sendPage(reply: FastifyReply, status: number, page: string, form
     .header('x-frame-options', 'DENY')
     .type('text/html; charset=utf-8')
     .send(page);
-}
-
-/** The CSP source of a URL: its origin, or its scheme if CSP can't express the host (IPv6). */
-function cspSource(address: string): string {
-  const url = new URL(address);
-  return /^[a-z0-9.-]+$/.test(url.hostname) ? url.origin : url.protocol;
 }
 
 /** The content of the login page. */
@@ -161,21 +153,14 @@ export function codePage(client: string, code: string): string {
 /**
  * The page that asks whether a user wants to log out. Its form posts to the page's own address.
  * @param client the name of the client that asks for it, or null
- * @param fields what the form of the request contained
  */
-export function logoutPage(
-  client: string | null,
-  user: string,
-  fields: readonly (readonly [string, string])[],
-): string {
+export function logoutPage(client: string | null, user: string): string {
   const who = client === null ? '' : html`<p><b class="client">${client}</b> asks for it.</p>`;
-  const hidden = fields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`).join('');
   return page(
     'Log out',
     html`<h1>Log out ${user}?</h1>
 !${who}
 <form method="post">
-!${hidden}
 <button name="action" value="logout">Log out</button>
 </form>`,
   );

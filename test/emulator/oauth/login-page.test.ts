@@ -16,24 +16,16 @@ test('the login page shows the escaped client name, and is usable on a phone and
   expect(html).toContain('>Refuse</button>');
 });
 
-test('the login page can not be framed, cached or scripted, and its form may lead to the redirect_url', async ({
-  emulator,
-}) => {
+test('the login page can not be framed, cached or scripted, and its form may lead anywhere', async ({ emulator }) => {
   const page = await get((await requestConfig(emulator, 'http://192.168.1.7:8480/x')).authorize_url);
   const policy = page.headers.get('content-security-policy') ?? '';
   expect(policy).toContain("default-src 'none'");
   expect(policy).toContain("frame-ancestors 'none'");
-  expect(policy).toContain(`form-action 'self' ${emulator.baseUrl} http://192.168.1.7:8480`);
+  // Browsers apply it to every redirect after the form too, and a callback may redirect to any origin.
+  expect(policy).not.toContain('form-action');
   expect(policy).not.toContain('unsafe');
   expect(page.headers.get('cache-control')).toBe('no-store');
   expect(page.headers.get('referrer-policy')).toBe('no-referrer');
-});
-
-test('a redirect_url can not inject anything into the policy of the login page', async ({ emulator }) => {
-  for (const redirectUrl of ["http://x;script-src'unsafe-inline'/", 'http://[fd00::1]:8480/x']) {
-    const page = await get((await requestConfig(emulator, redirectUrl)).authorize_url);
-    expect(page.headers.get('content-security-policy')).toMatch(/ http:$/);
-  }
 });
 
 test('a wrong user name or password shows the login page again with a message, and issues no code', async ({

@@ -21,14 +21,15 @@ test('after a login in a browser the login page asks only for a confirmation, al
   await using emulator = await startTestEmulator();
   const { response, cookie } = await logIn((await requestConfig(emulator)).authorize_url);
   expect(response.status).toBe(303);
-  expect(response.headers.get('set-cookie')).toMatch(/^emulator_login=[\w-]{43}; Path=\/sso; HttpOnly; SameSite=Lax$/);
+  expect(response.headers.get('set-cookie')).toMatch(
+    /^emulator_login_\d+=[\w-]{43}; Path=\/sso; HttpOnly; SameSite=Lax$/,
+  );
 
   const next = await requestConfig(emulator, undefined, PUMP.id);
   const page = await get(next.authorize_url, withCookie(cookie));
   const html = await page.text();
   expect(html).toContain(`Continue as ${ALICE.name}`);
   expect(html).not.toContain('password');
-  expect(page.headers.get('content-security-policy')).toContain(`form-action 'self' ${emulator.baseUrl}`);
   const afterReset = await post(next.authorize_url, { action: 'continue' }, withCookie(cookie));
   expect([afterReset.status, afterReset.headers.get('location')]).toEqual([303, expect.stringContaining('code=')]);
   await get(afterReset.headers.get('location') ?? '');
@@ -48,7 +49,7 @@ test('the login page asks for a password without its cookie, with a wrong cookie
   emulator,
 }) => {
   const { cookie } = await logIn((await requestConfig(emulator)).authorize_url);
-  for (const headers of [{ cookie: 'a=b' }, { cookie: `${cookie}x` }, { cookie: 'emulator_login=' }]) {
+  for (const headers of [{ cookie: 'a=b' }, { cookie: `${cookie}x` }, { cookie: cookie.replace(/=.*/, '=') }]) {
     const { authorize_url } = await requestConfig(emulator);
     expect(await (await get(authorize_url, headers)).text()).toContain('id="password"');
     expect((await post(authorize_url, { action: 'continue' }, headers)).status).toBe(403);
