@@ -108,6 +108,7 @@ export function createPortal(
   const changes = new ChangeEmitter();
   const clock = new VirtualClock(settings.clock, saved.clockOffset ?? 0, () => changes.emitChange('clock'));
   const now = () => clock.now().wall;
+  const machineTime = () => settings.clock.now().wall;
   const tokens = new BearerTokens(saved.tokenKey ?? systemRandom.token(32));
   const issuedSecrets = new IssuedSecrets();
   const audit = new ClientAudit(saved);
@@ -148,8 +149,8 @@ export function createPortal(
     codes,
     pushedRequests: new PushedRequests(now),
     deviceLogins,
-    clientAssertions: new ClientAssertions(now),
-    dpopProofs: new DpopProofs(now, () => settings.clock.now().wall),
+    clientAssertions: new ClientAssertions(machineTime),
+    dpopProofs: new DpopProofs(now, machineTime),
     signingKey,
     grants,
     browserLogins: new BrowserLogins(() => new URL(origins().frontend).port),

@@ -13,10 +13,11 @@ const MAX_ASSERTIONS = 10_000;
 /** Verifies client assertions (RFC 7523, 3), each once. */
 export class ClientAssertions {
   readonly #used = new BoundedMap<true>(MAX_ASSERTIONS);
-  readonly #now: () => number;
+  readonly #wall: () => number;
 
-  constructor(now: () => number) {
-    this.#now = now;
+  /** @param wall the time of the machine, by which clients make assertions, also after a test has advanced the emulator's */
+  constructor(wall: () => number) {
+    this.#wall = wall;
   }
 
   /**
@@ -34,7 +35,7 @@ export class ClientAssertions {
         audience: [...audiences],
         algorithms: ASSERTION_ALGORITHMS,
         requiredClaims: ['exp', 'jti'],
-        currentDate: new Date(this.#now()),
+        currentDate: new Date(this.#wall()),
       });
       const key = `${client.id} ${payload.jti}`;
       if (this.#used.get(key) === true) return 'the assertion was used before';

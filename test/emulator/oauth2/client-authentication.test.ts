@@ -108,6 +108,8 @@ test('an assertion must be for this server, unexpired and unused', async () => {
   const good = await assertion({});
   expect(await send(good)).toBe(200);
   expect(await send(good)).toBe(401);
+  cloud.emulator.advance(86_400);
+  expect(await send(good)).toBe(401);
   for (const aud of [url, `${issuer}/oauth2/token`, [issuer, 'x']])
     expect(await send(await assertion({ aud }))).toBe(200);
   for (const wrong of [
