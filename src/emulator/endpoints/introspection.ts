@@ -3,6 +3,7 @@ import { invalidRequest, sendOAuthError } from '../http/oauth-error.ts';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
 import { readClientRequest } from '../http/token-request.ts';
+import { subjectOf } from '../oauth/grant-tokens.ts';
 import { isIssuedBy } from '../oauth/issuers.ts';
 
 /**
@@ -24,7 +25,7 @@ export function serveIntrospection(app: FastifyInstance): void {
       return reply.send({
         active: true,
         iss: portal.issuer(),
-        sub: grant.user,
+        sub: subjectOf(grant.user, settings),
         username: grant.user,
         client_id: grant.clientId,
         ...(grant.scope !== null && { scope: grant.scope }),

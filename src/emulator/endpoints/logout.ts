@@ -41,15 +41,15 @@ const INVALID_PAGE = [
 function readLogoutRequest(portal: EmulatedPortal, parameters: ReadonlyMap<string, string>) {
   const hint = parameters.get('id_token_hint');
   // Also an expired one (RP-Initiated Logout, 4).
-  const claims = hint === undefined ? {} : verifyIdToken(portal, hint);
-  if (claims === null) return null;
-  const id = parameters.get('client_id') ?? claims['aud'];
+  const hinted = hint === undefined ? undefined : verifyIdToken(portal, hint);
+  if (hinted === null) return null;
+  const id = parameters.get('client_id') ?? hinted?.clientId;
   const client = portal.settings.clients.get(String(id));
-  if (hint !== undefined && claims['aud'] !== id) return null;
+  if (hinted !== undefined && hinted.clientId !== id) return null;
   const target = parameters.get('post_logout_redirect_uri');
   if (target !== undefined && client?.postLogoutRedirectUris.includes(target) !== true) return null;
   const state = parameters.get('state');
   const location =
     target === undefined || state === undefined ? target : withQueryParameters(target, encodeParameter('state', state));
-  return { client: client?.name ?? null, user: claims['sub'] ?? null, location: location ?? null };
+  return { client: client?.name ?? null, user: hinted?.user ?? null, location: location ?? null };
 }

@@ -1,5 +1,6 @@
 import { invalidRequest, type OAuthError } from '../http/oauth-error.ts';
 import type { ClientRequest } from '../http/token-request.ts';
+import { subjectOf } from '../oauth/grant-tokens.ts';
 import type { TokenResponseBody } from '../oauth/issued-grants.ts';
 import { isIssuedBy, verifyIdToken } from '../oauth/issuers.ts';
 import { readRequestedScope } from '../oauth/oauth2-authorization-request.ts';
@@ -49,7 +50,7 @@ export function exchangeToken(
   const grant = portal.grants.create(client.id, subject.user, requested.scope, {
     issuer: portal.issuerName,
     resource: form.get('resource') ?? form.get('audience'),
-    actor: actor?.user,
+    actor: actor && subjectOf(actor.user, portal.settings),
   });
   const tokens = portal.grants.issueTokens(grant, portal.settings, jkt);
   return { tokens: { ...tokens, issued_token_type: issued }, user: subject.user };
@@ -67,8 +68,8 @@ function readToken(
     case `${TOKEN_TYPES}jwt`:
       return ownGrant(portal, token);
     case `${TOKEN_TYPES}id_token`: {
-      const { sub, exp } = verifyIdToken(portal, token) ?? {};
-      return typeof sub === 'string' && 1000 * Number(exp) > portal.now() ? { user: sub, scope: null } : null;
+      const found = verifyIdToken(portal, token);
+      return found !== null && found.expiresAt > portal.now() ? { user: found.user, scope: null } : null;
     }
     default:
       return null;

@@ -44,10 +44,12 @@ export interface LoginDemands {
   readonly maxAge: number | null;
   /** The name of the user whom the client expects, or null. */
   readonly user: string | null;
+  /** Whether no other user may log in: with `id_token_hint`. */
+  readonly onlyUser: boolean;
 }
 
 /** What a request without such parameters demands. */
-export const ANY_LOGIN: LoginDemands = { prompt: null, maxAge: null, user: null };
+export const ANY_LOGIN: LoginDemands = { prompt: null, maxAge: null, user: null, onlyUser: false };
 
 /** Errors of an authorize URL that are shown on a page. They must never redirect (RFC 6749, 4.1.2.1). */
 export type AuthorizationPageError =
@@ -116,12 +118,14 @@ export async function readHelperRequest(
   return { client: owner, flow: 'helper', state: checked.state, jwt };
 }
 
-/** Issues a code after the user has allowed access. @returns the URL to which the browser is redirected */
+/** Issues a code after the user has allowed access, unless the client demands another user. @returns the URL to which the browser is redirected */
 export function allowAuthorization(
   portal: EmulatedPortal,
   request: AuthorizationRequest,
   { user, loggedInAt }: BrowserLogin,
 ): string {
+  const isOther = request.flow === 'oauth2' && request.demands.onlyUser && request.demands.user !== user;
+  if (isOther) return denyAuthorization(portal, request, 'login_required');
   const helper = request.flow === 'helper';
   const code = portal.codes.issue({
     clientId: request.client.id,

@@ -19,7 +19,7 @@ export interface GrantSubject {
     readonly resource?: string | undefined;
     /** When the user logged in, in milliseconds since 1970; left out if no user did, with `client_credentials`. */
     readonly loggedInAt?: number | undefined;
-    /** Who acts for the user, after a token exchange with an `actor_token` (RFC 8693, 4.1); left out otherwise. */
+    /** The `sub` of who acts for the user, after a token exchange with an `actor_token` (RFC 8693, 4.1); left out otherwise. */
     readonly actor?: string | undefined;
   };
 }
@@ -86,7 +86,15 @@ export class GrantTokens {
     const aud = oauth2.resource ?? api();
     const own = { ...settings.clients.get(clientId)?.claims, ...settings.users.get(user)?.claims };
     const token = signingKey.sign('at+jwt', {
-      ...{ iss, aud, sub: user, client_id: clientId, ...times, jti, ...(scope !== null && { scope }) },
+      ...{
+        iss,
+        aud,
+        sub: subjectOf(user, settings),
+        client_id: clientId,
+        ...times,
+        jti,
+        ...(scope !== null && { scope }),
+      },
       ...(claims.jkt !== undefined && { cnf: { jkt: claims.jkt } }),
       ...(oauth2.actor !== undefined && { act: { sub: oauth2.actor } }),
       ...own,
@@ -135,6 +143,12 @@ export function isResource(text: string): boolean {
 }
 
 /** The claims about a user (OpenID Connect Core, 5.1), in ID tokens and at the userinfo endpoint. */
-export function userClaims(user: string, { users }: EffectiveSettings) {
-  return { sub: user, name: user, preferred_username: user, ...users.get(user)?.claims };
+export function userClaims(user: string, settings: EffectiveSettings) {
+  const own = settings.users.get(user)?.claims;
+  return { name: user, preferred_username: user, ...own, sub: subjectOf(user, settings) };
+}
+
+/** The claim `sub` of a user: the one of the user's own claims, otherwise the name. That of a client is its ID. */
+export function subjectOf(user: string, { users }: EffectiveSettings): string {
+  return String(users.get(user)?.claims?.['sub'] ?? user);
 }

@@ -1,5 +1,5 @@
 import { type EmulatedPortal, issuerUrl } from '../portal.ts';
-import type { GrantSubject } from './grant-tokens.ts';
+import { type GrantSubject, subjectOf } from './grant-tokens.ts';
 
 /** RFC 8414, 3.1: its path comes before that of the issuer. */
 const METADATA = /^(\/\.well-known\/(?:oauth-authorization-server|openid-configuration))\/([^/?]+)(\?.*)?$/;
@@ -32,8 +32,13 @@ export function isIssuedBy({ issuerName }: EmulatedPortal, { oauth2 }: Pick<Gran
   return (oauth2?.issuer ?? null) === issuerName;
 }
 
-/** The claims of an ID token that the issuer of a request has signed, or null. It does not check expiry. */
-export function verifyIdToken({ signingKey, issuer }: EmulatedPortal, token: string) {
+/**
+ * What an ID token says that the issuer of a request has signed for one of the users, or null. It does not check expiry.
+ * @returns the user's name, the client's ID, and the expiry in milliseconds since 1970
+ */
+export function verifyIdToken({ signingKey, issuer, settings }: EmulatedPortal, token: string) {
   const claims = signingKey.verify('JWT', token);
-  return claims?.['iss'] === issuer() ? claims : null;
+  if (claims?.['iss'] !== issuer()) return null;
+  const user = [...settings.users.keys()].find((name) => subjectOf(name, settings) === claims['sub']);
+  return user === undefined ? null : { user, clientId: claims['aud'], expiresAt: 1000 * Number(claims['exp']) };
 }

@@ -13,7 +13,7 @@ import {
 export interface JwtClaims {
   /** The frontend origin. */
   readonly iss: string;
-  /** The user's name; the client's ID if there is no user. */
+  /** The user's, see `subjectOf`; the client's ID if there is no user. */
   readonly sub: string;
   readonly aud: string | readonly string[];
   /** Seconds since 1970. */

@@ -122,13 +122,13 @@ function readLoginDemands(
   const maxAge = parameters.get('max_age') ?? null;
   if (maxAge !== null && !/^\d{1,9}$/.test(maxAge)) return { refused: 'max_age must be a number of seconds' };
   const hint = parameters.get('id_token_hint');
-  const claims = hint === undefined ? {} : verifyIdToken(portal, hint);
-  if (claims === null) return { refused: 'id_token_hint must be an ID token of this server' };
-  const { sub } = claims;
+  const hinted = hint === undefined ? undefined : verifyIdToken(portal, hint);
+  if (hinted === null) return { refused: 'id_token_hint must be an ID token of this server' };
   return {
     prompt: (['none', 'login'] as const).find((one) => prompts.includes(one)) ?? null,
     maxAge: maxAge === null ? null : Number(maxAge),
-    user: typeof sub === 'string' ? sub : (parameters.get('login_hint') ?? null),
+    user: hinted?.user ?? parameters.get('login_hint') ?? null,
+    onlyUser: hinted !== undefined,
   };
 }
 

@@ -13,7 +13,8 @@ const API = 'https://api.example/orders';
 /** A server whose access tokens are JWTs, the tokens of ALICE at TOOL, and openid-client as BACKEND. */
 async function withTokens(options: EmulatorOptions = {}) {
   const clients = [TOOL, BACKEND, { id: 'browser' }];
-  const cloud = await startCloud({ clients, accessTokenFormat: 'jwt', pkce: 'ignored', ...options });
+  const users = [{ ...ALICE, claims: { sub: 'user-1' } }];
+  const cloud = await startCloud({ clients, users, accessTokenFormat: 'jwt', pkce: 'ignored', ...options });
   const insecure = { execute: [client.allowInsecureRequests] };
   const issuer = new URL(cloud.emulator.frontendUrl);
   const config = await client.discovery(issuer, BACKEND.id, BACKEND.secret, undefined, insecure);
@@ -41,7 +42,7 @@ test('RFC 8693, 2.1: an access token is exchanged for one of another client, wit
   expect(same).not.toHaveProperty('refresh_token');
   expect(same).not.toHaveProperty('id_token');
   const less = await cloud.exchange({ ...cloud.subject, scope: 'read', requested_token_type: type('access_token') });
-  expect(decodeJwt(less.access_token)).toMatchObject({ sub: 'alice', client_id: BACKEND.id, scope: 'read' });
+  expect(decodeJwt(less.access_token)).toMatchObject({ sub: 'user-1', client_id: BACKEND.id, scope: 'read' });
   expect((await whoami(cloud.emulator, less.access_token)).status).toBe(200);
   expect(cloud.config.serverMetadata().grant_types_supported).toContain(GRANT_TYPE);
 });
@@ -58,7 +59,7 @@ test('RFC 8693, 2.1: resource or audience names the API of the new token', async
 test('RFC 8693, 2.1: an ID token is exchanged until it has expired', async () => {
   await using cloud = await withTokens();
   const subject = { subject_token: cloud.tokens.id_token ?? '', subject_token_type: type('id_token') };
-  expect(decodeJwt((await cloud.exchange({ ...subject, scope: 'read' })).access_token).sub).toBe('alice');
+  expect(decodeJwt((await cloud.exchange({ ...subject, scope: 'read' })).access_token).sub).toBe('user-1');
   cloud.clock.pass(3600);
   await expect(cloud.exchange(subject)).rejects.toMatchObject({ error: 'invalid_request' });
 });
@@ -69,8 +70,8 @@ test('RFC 8693, 4.1: the token says who acts for the user', async () => {
   const actor = { actor_token: own.access_token, actor_token_type: type('access_token') };
   const delegated = await cloud.exchange({ ...cloud.subject, ...actor });
   const act = { sub: BACKEND.id };
-  expect(decodeJwt(delegated.access_token)).toMatchObject({ sub: 'alice', act });
-  expect(await client.tokenIntrospection(cloud.config, delegated.access_token)).toMatchObject({ sub: 'alice', act });
+  expect(decodeJwt(delegated.access_token)).toMatchObject({ sub: 'user-1', act });
+  expect(await client.tokenIntrospection(cloud.config, delegated.access_token)).toMatchObject({ sub: 'user-1', act });
 });
 
 test('RFC 8693, 2.2.2: an invalid token or type is an invalid_request, and more than the scope of the subject_token an invalid_scope', async () => {

@@ -11,7 +11,12 @@ const BOB = { name: 'bob', password: 'battery staple' };
 
 /** A server with two users, and a browser in which ALICE has logged in and allowed the scopes openid and read. */
 async function withBrowser(options: EmulatorOptions = {}) {
-  const cloud = await startCloud({ clients: CLIENTS, users: [ALICE, BOB], pkce: 'ignored', ...options });
+  const cloud = await startCloud({
+    clients: CLIENTS,
+    users: [{ ...ALICE, claims: { sub: 'user-1' } }, BOB],
+    pkce: 'ignored',
+    ...options,
+  });
   const { emulator } = cloud;
   const stock = await StockClient.discover(cloud);
   const url = (more: Record<string, string>) => stock.authorizationUrl({ scope: 'openid read', state: 's', ...more });
@@ -104,7 +109,7 @@ test('OpenID Connect Core, 3.1.2.1: prompt login asks for a login, and other val
     expect((await browser.open({ prompt })).outcome, prompt).toBe('login');
     expect(await browser.submit({ prompt }, { action: 'continue' })).toBeNull();
   }
-  expect((await browser.logIn({ prompt: 'login' }))?.claims.sub).toBe('alice');
+  expect((await browser.logIn({ prompt: 'login' }))?.claims.sub).toBe('user-1');
 });
 
 test('OpenID Connect Core, 3.1.2.1: an unknown prompt, none beside another one, and a max_age that is no number are an invalid_request', async () => {
@@ -149,6 +154,14 @@ test('OpenID Connect Core, 3.1.2.1: id_token_hint names the user who must be log
   expect((await browser.open({ prompt: 'none', id_token_hint: ofAlice })).outcome).toBe('code');
   expect((await browser.open({ prompt: 'none', id_token_hint: ofBob })).outcome).toBe('login_required');
   expect((await browser.open({ id_token_hint: `${ofBob}x` })).outcome).toBe('invalid_request');
+  const location = async (form: object) =>
+    redirectLocation(await post(browser.url({ id_token_hint: ofBob }), { action: 'login', ...form }));
+  const { username, password } = { username: ALICE.name, password: ALICE.password };
+  expect(await location({ username, password })).toContain('error=login_required');
+  expect(await location({ username: BOB.name, password: BOB.password })).toContain('code=');
+  const authorizeUrl = browser.url({ id_token_hint: ofBob });
+  const other = await browser.emulator.login({ authorizeUrl, user: ALICE.name });
+  expect(other.location).toContain('error=login_required');
 });
 
 test('RP-Initiated Logout, 2: with the ID token of the user the browser is logged out at once, and goes to the address of the client', async () => {
