@@ -210,14 +210,17 @@ describe('the login of an appliance', () => {
     expect((await hub.appliance(name)).connection).toBe(name);
   });
 
-  it('an appliance can use several logins, which its page names', async () => {
+  it('an appliance can use several logins, which its page names with the address of each', async () => {
     const name = `hass-${made}`;
     await hub.addAppliance(name, 'RemoteControl');
     const both = { [`login-${login}`]: 'yes', [`login-${name}`]: 'yes' };
     expect(redirectOf(await send(`/appliances/${name}/move`, both))).toEqual([303, `/appliances/${name}`]);
     expect(await hub.appliance(name)).toMatchObject({ connections: [login, name] });
     const { text } = await visitor.get(`/appliances/${name}`);
-    for (const used of [login, name]) expect(text).toContain(`href="/connections/${used}"`);
+    for (const used of [login, name]) {
+      expect(text).toContain(`<li><a class="back" href="/connections/${used}">`);
+      expect(text).toContain(`<code>/connections/${used}/oauth/token</code>`);
+    }
     const form = await visitor.get(`/appliances/${name}/move`);
     for (const used of [login, name]) expect(form.text).toContain(`name="login-${used}" value="yes" checked>`);
   });

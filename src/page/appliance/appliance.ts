@@ -197,11 +197,13 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
     texts,
   );
   const connection = findConnection(status.connections, appliance);
-  const details = { ...appliance, ...connection };
-  const rows = {
-    before: connectionRow(texts, usedConnections(appliance, status.connections)),
-    after: [...usageRows(texts, appliance, now), ...countRow(texts, appliance)],
-  };
+  const used = usedConnections(appliance, status.connections);
+  const before = connectionRow(texts, used);
+  const after = [...usageRows(texts, appliance, now), ...countRow(texts, appliance)];
+  const single = used.length < 2;
+  const details = single
+    ? renderLoginDetails(texts, { ...appliance, ...connection }, titlesOf(portals), now, { before, after })
+    : html`<dl class="facts">!${renderRows([...before, ...after])}</dl>`;
   const offered = connectionsFor(appliance, status);
   return {
     title,
@@ -213,9 +215,9 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
 <h1>${title}</h1>
 <section class="card ${health.needsAttention ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${renderHealth(texts, health, true)}
 !${renderNextAction(texts, session, appliance, health, offered)}
-!${renderLoginDetails(texts, details, titlesOf(portals), now, rows)}</section>
-</div>
-!${renderHistory(texts, history, now)}
+!${details}</section>
+!${single ? '' : renderAddresses(texts, used)}</div>
+!${single ? renderHistory(texts, history, now) : ''}
 !${renderManagement(texts, session, appliance, { isShared: connection?.own !== true, canMove: status.connections.length > 1 })}</div>`,
   };
 }
@@ -230,8 +232,21 @@ function findConnection(
 /** Names the connections of an appliance, if it has more than one of its own. */
 function connectionRow({ connectionChoice }: Texts, used: readonly ConnectionStatus[]): DetailRow[] {
   if (used.every(({ own }) => own)) return [];
-  const links = used.map(({ name, title }) => html`<a class="back" href="${connectionPath(name)}">${title}</a>`);
-  return [[connectionChoice.label, html`!${links}`]];
+  const links = used.map(
+    ({ name, title }) => html`<li><a class="back" href="${connectionPath(name)}">${title}</a></li>`,
+  );
+  return [
+    [used.length > 1 ? connectionChoice.several : connectionChoice.label, html`<ul class="users">!${links}</ul>`],
+  ];
+}
+
+/** How a program with several connections gets a token of each: at an address of its own. */
+function renderAddresses({ connectionChoice }: Texts, used: readonly ConnectionStatus[]): string {
+  const rows = used.map(
+    ({ name, title }) => [title, html`<code>${connectionPath(name, 'oauth/token')}</code>`] as const,
+  );
+  return html`<section class="card" aria-labelledby="addresses"><h2 id="addresses">${connectionChoice.addresses}</h2>
+<p>${connectionChoice.addressesText}</p><dl class="facts">!${renderRows(rows)}</dl></section>`;
 }
 
 /** How many tokens the appliance got. */

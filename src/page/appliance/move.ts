@@ -57,7 +57,7 @@ function movePage(
   const ownLogin = used.find((one) => one.own);
   const isConnected = ownLogin?.state !== 'unpaired' && ownLogin?.state !== 'pairing';
   const former = ownLogin === undefined ? '' : html`<p>${isConnected ? own.ownKept : own.ownRemoved}</p>`;
-  const content = html`<fieldset class="field"><legend>${own.label}</legend>!${ticks}</fieldset>
+  const content = html`<fieldset class="field"><legend class="label">${own.several}</legend>!${ticks}</fieldset>
 <div class="actions"><button class="primary" id="yes">${own.moveButton}</button><a class="button" href="${appliancePath(name)}">${installer.cancel}</a></div>`;
   return {
     title: heading,

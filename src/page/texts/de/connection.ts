@@ -44,6 +44,10 @@ export const addConnection: typeof english.addConnection = {
 
 export const connectionChoice: typeof english.connectionChoice = {
   label: 'Anmeldung',
+  several: 'Anmeldungen',
+  addresses: 'Eine Adresse für jede Anmeldung',
+  addressesText:
+    'Geben Sie die Adresse, an der das Programm seinen Zugang abholt (Token-URL), für jede Anmeldung einmal ein, mit diesem Ende statt „/oauth/token“.',
   own: 'Eigene Anmeldung',
   option: (name, appliances) => `${name} (genutzt von ${appliances})`,
   hint: 'Wählen Sie eine vorhandene Anmeldung, wenn das Gerät sie mitnutzen soll. Es hat dann die Berechtigungen dieser Anmeldung.',

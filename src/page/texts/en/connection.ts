@@ -46,6 +46,11 @@ export const addConnection = {
 /** The choice of the login that an appliance uses. */
 export const connectionChoice = {
   label: 'Login',
+  several: 'Logins',
+  /** Of an appliance with several logins. */
+  addresses: 'One address for each login',
+  addressesText:
+    'Enter the address where the program gets its access (token URL) once for each login, with this end in place of “/oauth/token”.',
   own: 'A login of its own',
   option: (name: string, appliances: string) => `${name} (used by ${appliances})`,
   hint: 'Choose an existing login if the appliance is to share it. It then has the permissions of that login.',
