@@ -42,6 +42,7 @@ describe('the choice of a login for a new appliance', () => {
     const connections = [
       connectionStatus({ name: 'netatmo', users: named('dashboard', 'thermostat') }),
       connectionStatus({ name: 'spare' }),
+      connectionStatus({ name: 'wallbox', own: true, users: named('wallbox') }),
     ];
     const typed = { name: 'blinds', connection, scope: '', portal: '' };
     return addAppliancePage(FRAME, SESSION, 'token', { portals: named('home'), connections }, typed, problems).body;
@@ -52,7 +53,8 @@ describe('the choice of a login for a new appliance', () => {
     expect(options).toBe(
       '<option value="" selected>A login of its own</option>' +
         '<option value="netatmo">netatmo (used by dashboard and thermostat)</option>' +
-        '<option value="spare">spare</option>',
+        '<option value="spare">spare</option>' +
+        '<option value="wallbox">wallbox (its own login)</option>',
     );
   });
 

@@ -57,13 +57,14 @@ export function usedConnections(
   return connections.filter(({ name }) => names.includes(name));
 }
 
-/** Names a connection and the appliances that use it. */
+/** Names a connection and the appliances that use it; an own login has the name of its appliance. */
 export function connectionOption(
-  { name, title, users }: ConnectionStatus,
+  { name, title, users, own }: ConnectionStatus,
   texts: Texts,
 ): { readonly value: string; readonly text: string } {
-  const text = users.length === 0 ? title : texts.connectionChoice.option(title, joinTitles(users, texts));
-  return { value: name, text };
+  const { option, ownOf } = texts.connectionChoice;
+  if (own) return { value: name, text: ownOf(title) };
+  return { value: name, text: users.length === 0 ? title : option(title, joinTitles(users, texts)) };
 }
 
 /**

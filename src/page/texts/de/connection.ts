@@ -50,6 +50,7 @@ export const connectionChoice: typeof english.connectionChoice = {
     'Geben Sie die Adresse, an der das Programm seinen Zugang abholt (Token-URL), für jede Anmeldung einmal ein, mit diesem Ende statt „/oauth/token“.',
   own: 'Eigene Anmeldung',
   option: (name, appliances) => `${name} (genutzt von ${appliances})`,
+  ownOf: (appliance) => `${appliance} (eigene Anmeldung)`,
   hint: 'Wählen Sie eine vorhandene Anmeldung, wenn das Gerät sie mitnutzen soll. Es hat dann die Berechtigungen dieser Anmeldung.',
   gone: 'Diese Anmeldung gibt es nicht mehr. Wählen Sie eine andere.',
   nameIsLogin:

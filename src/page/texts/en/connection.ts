@@ -53,6 +53,7 @@ export const connectionChoice = {
     'Enter the address where the program gets its access (token URL) once for each login, with this end in place of “/oauth/token”.',
   own: 'A login of its own',
   option: (name: string, appliances: string) => `${name} (used by ${appliances})`,
+  ownOf: (appliance: string) => `${appliance} (its own login)`,
   hint: 'Choose an existing login if the appliance is to share it. It then has the permissions of that login.',
   gone: 'This login no longer exists. Choose another one.',
   nameIsLogin: 'There is already a login with this name. Choose another name, or let the appliance use that login.',
