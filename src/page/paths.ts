@@ -26,13 +26,17 @@ export function addAppliancePath(connection?: string): string {
 }
 
 /** The page that says that a portal was added, when the hub runs with it. @param reload the id of the reload that it waits for */
-export function portalAddedPath(cloud: string, check: string, reload: string): string {
-  return `/portals/added?${new URLSearchParams({ cloud, check, reload })}`;
+export function portalAddedPath(cloud: string, name: string, check: string, reload: string): string {
+  return `/portals/added?${new URLSearchParams({ cloud, name, check, reload })}`;
 }
 
-/** The form that adds a portal. @param cloud the name of a preset, `helper` or `other` */
-export function addPortalPath(cloud: string): string {
-  return `/portals/add?cloud=${encodeURIComponent(cloud)}`;
+/**
+ * The form that adds a portal.
+ * @param cloud the name of a preset, `helper` or `other`
+ * @param again the name of the added portal whose data it takes again; left out for a new one
+ */
+export function addPortalPath(cloud: string, again?: string): string {
+  return `/portals/add?${new URLSearchParams({ cloud, ...(again !== undefined && { again }) })}`;
 }
 
 /** The page of a user code. */

@@ -127,3 +127,12 @@ it('a cloud is added even if the browser is closed before the response', async (
   expect(await abandoned).toBeNull();
   await until(['declared', 'home']);
 });
+
+it('a cloud that could not be reached leads back to what was entered, which may have the wrong address', async () => {
+  const [base_url, frontend_url] = ['http://127.0.0.1:9', 'http://127.0.0.1:9'];
+  const [, result] = target(await send('/portals/add', { ...helper(), name: 'mistyped', base_url, frontend_url }));
+  const shown = () => visitor.get(String(result));
+  await eventually(async () => !(await shown()).text.includes('The hub starts with the new cloud'));
+  const again = 'again&#61;mistyped">Enter again</a>';
+  expect((await shown()).text).toContain(again);
+});

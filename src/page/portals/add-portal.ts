@@ -16,7 +16,7 @@ import { renderTextField } from '../form-field.ts';
 import { readQuery } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
-import { portalAddedPath } from '../paths.ts';
+import { addPortalPath, portalAddedPath } from '../paths.ts';
 import type { AuthenticatedRequest, AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 import { type CloudForm, findCloudForm } from './cloud-form.ts';
@@ -78,7 +78,10 @@ export function serveAddPortal(guard: AuthenticatedRoutes, options: PortalPagesO
       if (result.kind === 'invalid')
         return answer(400, Object.fromEntries([...result.problems.keys()].map((key) => [key, texts.portal.invalid])));
       afterResponse(submission.reply.raw, result.reload.start);
-      return submission.reply.redirect(portalAddedPath(cloud, resultOf(result.checks), result.reload.id), 303);
+      return submission.reply.redirect(
+        portalAddedPath(cloud, typed.name, resultOf(result.checks), result.reload.id),
+        303,
+      );
     } catch (error) {
       return sendPortalFailure(submission, error);
     }
@@ -108,7 +111,12 @@ function servePortalAdded(guard: AuthenticatedRoutes, { administration, random }
     const applianceForm = isFirst
       ? renderApplianceForm(texts, req.session, createIdempotencyKey(random), { portals: [], connections: [] })
       : null;
-    return sendInstallerPage(req, 200, addedPage(texts, form.title, query?.get('check') ?? '', applianceForm));
+    const check = query?.get('check') ?? '';
+    const again =
+      check === 'unreachable' && form.fields.length > 0
+        ? addPortalPath(query?.get('cloud') ?? '', query?.get('name'))
+        : null;
+    return sendInstallerPage(req, 200, addedPage(texts, form.title, check, again, applianceForm));
   });
 }
 
@@ -214,12 +222,14 @@ function renderRedirectUri({ portal, installer }: Texts, redirectUri: string | n
 /**
  * Says that a portal was added, and what the check has found.
  * @param check see {@link resultOf}
+ * @param again the path of the form that takes the data again; null if there is nothing to correct
  * @param applianceForm the form for the first appliance, as HTML; null if the hub had a portal or an appliance before
  */
 function addedPage(
   { portal, overview, installer }: Texts,
   title: string,
   check: string,
+  again: string | null,
   applianceForm: string | null,
 ): InstallerPage {
   const severity = check === 'accepted' ? 'good' : 'warn';
@@ -229,6 +239,7 @@ function addedPage(
     narrow: true,
     body: html`<div class="health">!${icon('good')}<h1>${portal.added(title)}</h1></div>
 <p class="notice ${severity}">!${icon(severity)}<span>${text}</span></p>
+!${again === null ? '' : html`<div class="actions"><a class="button" id="again" href="${again}">${portal.again}</a></div>`}
 !${applianceForm === null ? html`<div class="actions"><a class="button primary" href="/">${installer.overview}</a></div>` : html`<h2>${overview.add}</h2>!${applianceForm}`}`,
   };
 }

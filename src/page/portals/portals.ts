@@ -74,7 +74,7 @@ function renderPortal(
     [portal.login, html`${login === null ? portal.loginUnknown : portal.logins[login]}`] as const,
     ...(redirectUri === null ? [] : [[portal.redirect, html`<code>${redirectUri}</code>`] as const]),
   ];
-  const actions = html`<div class="actions"><a class="button" id="again-${name}" href="${addPortalPath(cloud)}&amp;again=${encodeURIComponent(name)}">${portal.again}</a><a class="button danger" id="remove-${name}" href="${removalPath(name)}">${appliance.remove}</a></div>`;
+  const actions = html`<div class="actions"><a class="button" id="again-${name}" href="${addPortalPath(cloud, name)}">${portal.again}</a><a class="button danger" id="remove-${name}" href="${removalPath(name)}">${appliance.remove}</a></div>`;
   return html`<li class="card" id="portal-${name}"><h2>${title}</h2>
 <dl class="facts">!${renderRows(rows)}</dl>
 !${added === true ? actions : html`<p class="quiet">${portal.declared}</p>`}</li>`;

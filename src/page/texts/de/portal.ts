@@ -11,7 +11,7 @@ export const portal: typeof english.portal = {
   otherText: 'Jede Cloud mit OAuth 2.0, deren Adresse (Issuer) Sie kennen.',
   manage: 'Ihre Clouds',
   addHeading: (cloud) => `${cloud} hinzufügen`,
-  againHeading: (cloud) => `Daten von ${cloud} neu eingeben`,
+  againHeading: (cloud) => `Daten neu eingeben: ${cloud}`,
   nothingToRegister: 'Bei dieser Cloud müssen Sie nichts registrieren.',
   registerHeading: 'Zuerst bei der Cloud',
   registerAt: 'Seite der Cloud öffnen',
@@ -42,7 +42,7 @@ export const portal: typeof english.portal = {
   added: (cloud) => `${cloud} ist hinzugefügt`,
   accepted: 'Die Cloud nimmt den Hub an.',
   unreachable:
-    'Die Cloud war nicht erreichbar, deshalb wurden die Daten nicht geprüft. Prüfen Sie die Internetverbindung dieses Hauses.',
+    'Die Cloud war nicht erreichbar, deshalb wurden die Daten nicht geprüft. Prüfen Sie die Internetverbindung dieses Hauses und, falls Sie sie eingegeben haben, die Adresse der Cloud.',
   unchecked: 'Die Cloud war erreichbar. Ob Client-ID und Client-Secret stimmen, zeigt erst die erste Anmeldung.',
   login: 'So melden Sie sich an',
   logins: {

@@ -42,7 +42,7 @@ export const portal = {
   added: (cloud: string) => `${cloud} has been added`,
   accepted: 'The cloud accepts the hub.',
   unreachable:
-    'The cloud could not be reached, so the data was not checked. Check the internet connection of this home.',
+    'The cloud could not be reached, so the data was not checked. Check the internet connection of this home, and the address of the cloud if you entered it.',
   unchecked: 'The cloud was reached. Whether the client ID and the secret are right, only the first login shows.',
   login: 'How to log in',
   logins: {
