@@ -44,6 +44,9 @@ it('the list of clouds shows those of the hub, and each one of the catalogue wit
   expect(text).toContain('The hub’s configuration file declares this cloud.');
   expect(text).not.toContain('href="/portals/declared/remove"');
   for (const cloud of ['helper', 'netatmo', 'home-connect', 'other']) expect(text).toContain(`id="cloud-${cloud}"`);
+  const order = ['helper', 'enphase', 'nest', 'home-connect', 'myuplink', 'hue', 'viessmann', 'other'];
+  const found = [...text.matchAll(/id="cloud-([a-z-]+)"/g)].map(([, cloud = '']) => cloud);
+  expect(found.filter((cloud) => order.includes(cloud))).toEqual(order);
 });
 
 it.each([
