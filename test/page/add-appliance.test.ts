@@ -86,6 +86,11 @@ describe('the page with new credentials', () => {
       '{"name":"wallbox","title":"Wallbox","client_id":"the-client-id","client_secret":"the-secret-of-the-wallbox","token_endpoint":"https://192.0.2.7:8443/oauth/token","ca_fingerprint":"the-pin"}';
     expect(body).toContain(qrSvg(json, en.adding.credentials.qr));
     expect(body).toContain('action="/appliances/wallbox/pair"');
+    const { addressHint } = en.adding.credentials;
+    expect(body).toContain(addressHint);
+    const named = { ...issued, tokenEndpoint: 'https://hub.home.example:8443/oauth/token' };
+    const page = credentialsPage({ credentials: named, isNewAppliance: true }, FRAME, SESSION, '/done');
+    expect(page.body).not.toContain(addressHint);
   });
 });
 

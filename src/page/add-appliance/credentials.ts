@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { html } from 'ghtml';
 import { Failure } from '../../core/failure.ts';
 import type { Named } from '../../core/name.ts';
@@ -111,9 +112,12 @@ export function credentialsPage(
     id: string,
     label: string,
     value: string,
+    hint = '',
   ) => html`<div class="field"><span class="label" id="${id}-label">${label}</span>
 <div class="copied"><code class="value" id="${id}">${value}</code>
-<button type="button" data-copy="${id}" data-copied="${texts.installer.copied}" aria-describedby="${id}-label" aria-live="polite" hidden>${texts.installer.copy}</button></div></div>`;
+<button type="button" data-copy="${id}" data-copied="${texts.installer.copied}" aria-describedby="${id}-label" aria-live="polite" hidden>${texts.installer.copy}</button></div>!${hint === '' ? '' : html`<p class="hint">${hint}</p>`}</div>`;
+  // The appliance keeps what a person enters, so an address that the router may change must stay.
+  const addressHint = isIP(new URL(tokenEndpoint).hostname) === 0 ? '' : credentials.addressHint;
   const needsLogin = isNewAppliance && connected === null;
   const doneButton = html`<button class="${needsLogin ? '' : 'primary'}" id="done">${credentials.done}</button>`;
   const another = html`<button name="next" value="add" id="another">${credentials.addAnother}</button>`;
@@ -129,7 +133,7 @@ export function credentialsPage(
 <section class="card" aria-label="${credentials.title(title)}">
 !${row('client-id', credentials.clientId, clientId)}
 !${row('client-secret', credentials.clientSecret, all.client_secret)}
-!${row('token-endpoint', credentials.tokenEndpoint, tokenEndpoint)}
+!${row('token-endpoint', credentials.tokenEndpoint, tokenEndpoint, addressHint)}
 !${row('ca-pin', credentials.pin, caFingerprint)}
 </section>
 <section class="card" aria-labelledby="qr"><h2 id="qr">${credentials.qr}</h2>

@@ -72,6 +72,7 @@ export const addAppliance: typeof english.addAppliance = {
     clientId: 'Client-ID',
     clientSecret: 'Passwort (Client-Secret)',
     tokenEndpoint: 'Adresse, an der das Gerät seinen Zugang abholt (Token-URL)',
+    addressHint: 'Stellen Sie im Router ein, dass der Hub diese Adresse behält.',
     pin: 'Sicherheitscode des Hubs, an dem das Gerät den Hub erkennt; er ist nicht geheim',
     qr: 'Alle Angaben als QR-Code',
     qrHint:

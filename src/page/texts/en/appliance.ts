@@ -74,6 +74,7 @@ export const addAppliance = {
     clientId: 'Client ID',
     clientSecret: 'Client secret',
     tokenEndpoint: 'Address where the appliance gets its access (token URL)',
+    addressHint: 'In the router, let the hub keep this address.',
     pin: 'Security code of the hub, by which the appliance recognises the hub; it is not secret',
     qr: 'All of this as a QR code',
     qrHint:
