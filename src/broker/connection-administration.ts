@@ -29,6 +29,10 @@ export function createConnectionAdministration(
   const { connections, appliances, grants, grantImports, pairings, sessions, notices, store } = broker;
   const { clock, log, emit } = broker.environment;
 
+  async function endSessions(connection: string): Promise<void> {
+    for (const appliance of appliances.usersOf(connection)) await sessions.endFor(appliance, connection);
+  }
+
   /** Deletes the grant of a connection, with everything that follows from it. @returns as {@link revokeGrant} */
   async function unpair(connection: Connection): Promise<boolean | null> {
     const { id, name } = connection;
@@ -39,7 +43,7 @@ export function createConnectionAdministration(
     const isPaired =
       grants.get(id) !== undefined || grants.getSuspended(id) !== undefined || store.damagedGrants.has(id);
     const deleted = await grants.delete(id);
-    for (const appliance of appliances.usersOf(id)) await sessions.endAll(appliance.id);
+    await endSessions(id);
     if (isPaired) emit({ kind: 'unpaired', connection: id, at: clock.now(), ...(user !== undefined && { user }) });
     log.info('connection_unpaired', { connection: name, user });
     return revokeGrant(connection, deleted, broker);
@@ -65,6 +69,7 @@ export function createConnectionAdministration(
       }
       // As the own connection of an appliance it stays, and is sealed again: not with a grant that may be another one's.
       let isPortalTold = connection.damaged ? await unpair(connection) : null;
+      await endSessions(connection.id);
       if (await appliances.removeConnection(connection)) {
         await pairings.removeAll(connection.id);
         isPortalTold ??= await revokeGrant(connection, grants.stopManaging(connection.id), broker);

@@ -1,4 +1,5 @@
 import { type Appliance, connectionIds } from '../core/appliances/appliance.ts';
+import { sessionConnection } from '../core/appliances/session.ts';
 import { confirmedTimeAt, type Instant } from '../core/clock.ts';
 import { isOwnConnection } from '../core/connections/connection.ts';
 import { hasScopeChanged } from '../core/grants/grant.ts';
@@ -132,8 +133,16 @@ export function createLanService(
       if (poll.kind !== 'paired') return poll;
       return { kind: 'paired', connection: connections.byId(poll.connection)?.name ?? '' };
     },
-    createSession: ({ id }, deviceCode) => sessions.create(id, sha256(deviceCode)),
-    hasSession: ({ id }, refreshToken) => sessions.has(id, refreshToken),
+    createSession: ({ id }, deviceCode, connection) =>
+      sessions.create(id, sha256(deviceCode), connections.get(connection).id),
+    findSession(appliance, refreshToken) {
+      const session = sessions.find(appliance.id, refreshToken);
+      if (session === undefined) return undefined;
+      const id = sessionConnection(session, connectionIds(appliance));
+      if (id === undefined) return {};
+      const name = connectionIds(appliance).includes(id) ? connections.byId(id)?.name : undefined;
+      return name === undefined ? undefined : { connection: name };
+    },
 
     get caFingerprint() {
       return caFingerprint();

@@ -90,6 +90,12 @@ export type DevicePollResult =
   | { readonly kind: 'unknown' }
   | { readonly kind: 'paired'; readonly connection: string };
 
+/** What a refresh token of the hub is for. */
+interface FoundSession {
+  /** The name of the connection; left out if it is not known which of several. */
+  readonly connection?: string;
+}
+
 /** A connection that a pairing is about, and the appliances that get its tokens. */
 export interface PairedConnection {
   /** Its name. */
@@ -226,10 +232,13 @@ export interface LanService {
    * @param deadline as in {@link lookForNews}
    */
   pollDeviceFlow(appliance: Appliance, deviceCode: string, deadline: number): Promise<DevicePollResult>;
-  /** Issues a refresh token of the hub for a device flow that has succeeded. */
-  createSession(appliance: Appliance, deviceCode: string): Promise<Secret>;
-  /** Whether the hub issued this refresh token to the appliance. */
-  hasSession(appliance: Appliance, refreshToken: string): boolean;
+  /**
+   * Issues a refresh token of the hub for a device flow that has succeeded.
+   * @param connection the name of the connection that it was for
+   */
+  createSession(appliance: Appliance, deviceCode: string, connection: string): Promise<Secret>;
+  /** What the hub issued this refresh token for; undefined if it issued none such to the appliance. */
+  findSession(appliance: Appliance, refreshToken: string): FoundSession | undefined;
 
   /** The CA pin, for the registration response: base64url SHA-256 of the CA's public key. */
   readonly caFingerprint: string;

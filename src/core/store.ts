@@ -175,7 +175,7 @@ export interface Store {
    */
   saveLogin(connection: string, decide: (stored: GrantSlot) => LoginWrite | null): Promise<Grant | null>;
   /**
-   * Deletes a grant, also one that can't be read, and the sessions of the connection's appliances.
+   * Deletes a grant, also one that can't be read.
    * @param generation only this one is deleted; left out: whatever the store has
    * @returns what the store had then
    */
@@ -204,7 +204,8 @@ export interface Store {
   /** @param appliances ids; left out: the sessions of all */
   sessions(appliances?: ReadonlySet<string>): Promise<Session[]>;
   /**
-   * Saves a session, and replaces one of the same device flow; only the newest few of each appliance are kept.
+   * Saves a session, and replaces one of the same device flow; only the newest few of each appliance and connection are
+   * kept.
    * @returns false if its appliance no longer exists
    */
   saveSession(session: Session): Promise<boolean>;

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
 import { Sessions } from '../../src/broker/appliances/sessions.ts';
-import { MAX_SESSIONS_PER_APPLIANCE } from '../../src/core/appliances/session.ts';
+import { MAX_SESSIONS } from '../../src/core/appliances/session.ts';
 import { Failure } from '../../src/core/failure.ts';
 import { systemRandom } from '../../src/system/random.ts';
+import { sha256 } from '../../src/system/secret-hash.ts';
 import { logTo } from '../support/log-to.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness } from './broker-harness.ts';
@@ -31,13 +32,15 @@ async function start() {
       harness.run.scheduler,
       { clock: harness.time, random: systemRandom, log },
     );
-  const begin = async (sessions: Sessions, appliance: string, device: string) => {
-    const token = (await sessions.create(appliance, device)).reveal();
+  const begin = async (sessions: Sessions, appliance: string, device: string, connection = appliance) => {
+    const token = (await sessions.create(appliance, device, connection)).reveal();
     rememberSecrets([token]);
     return token;
   };
   return { harness, wallbox, heater, errors, disk, load, begin };
 }
+
+const has = (sessions: Sessions, appliance: string, token: string) => sessions.find(appliance, token) !== undefined;
 
 test('a session belongs to one appliance, survives restarts, and ends when it is ended', async () => {
   const { wallbox, heater, load, begin } = await start();
@@ -45,18 +48,18 @@ test('a session belongs to one appliance, survives restarts, and ends when it is
   const token = await begin(sessions, wallbox, 'flow-1');
   const others = await begin(sessions, heater, 'flow-2');
   for (const now of [sessions, await load()]) {
-    expect(now.has(wallbox, token)).toBe(true);
-    expect(now.has(heater, token)).toBe(false);
-    expect(now.has(wallbox, `${token}x`)).toBe(false);
-    expect(now.has(wallbox, '')).toBe(false);
+    expect(has(now, wallbox, token)).toBe(true);
+    expect(has(now, heater, token)).toBe(false);
+    expect(has(now, wallbox, `${token}x`)).toBe(false);
+    expect(has(now, wallbox, '')).toBe(false);
   }
   expect(await sessions.end(heater, token)).toBe('none');
-  expect(sessions.has(wallbox, token)).toBe(true);
+  expect(has(sessions, wallbox, token)).toBe(true);
   expect(await sessions.end(wallbox, token)).toBe('ended');
   expect(await sessions.end(wallbox, token)).toBe('none');
   for (const now of [sessions, await load()]) {
-    expect(now.has(wallbox, token)).toBe(false);
-    expect(now.has(heater, others)).toBe(true);
+    expect(has(now, wallbox, token)).toBe(false);
+    expect(has(now, heater, others)).toBe(true);
   }
 });
 
@@ -77,15 +80,15 @@ test("every poll of one device flow repeats its session's token until that sessi
   expect(await begin(sessions, heater, 'flow-3')).not.toBe(first);
   await sessions.end(wallbox, first);
   const second = await begin(sessions, wallbox, 'flow-1');
-  expect(sessions.has(wallbox, first)).toBe(false);
-  expect(sessions.has(wallbox, second)).toBe(true);
+  expect(has(sessions, wallbox, first)).toBe(false);
+  expect(has(sessions, wallbox, second)).toBe(true);
   const restarted = await load();
   const third = await begin(restarted, wallbox, 'flow-1');
-  expect([second, third].map((token) => restarted.has(wallbox, token))).toEqual([false, true]);
+  expect([second, third].map((token) => has(restarted, wallbox, token))).toEqual([false, true]);
   disk.full = true;
   const unwritten = await load();
   const fourth = await begin(unwritten, wallbox, 'flow-1');
-  expect([third, fourth].map((token) => unwritten.has(wallbox, token))).toEqual([false, true]);
+  expect([third, fourth].map((token) => has(unwritten, wallbox, token))).toEqual([false, true]);
 });
 
 test('only the newest few sessions of each appliance are kept', async () => {
@@ -93,12 +96,29 @@ test('only the newest few sessions of each appliance are kept', async () => {
   const sessions = await load();
   const others = await begin(sessions, heater, 'flow');
   const tokens: string[] = [];
-  for (let i = 0; i <= MAX_SESSIONS_PER_APPLIANCE; i += 1) tokens.push(await begin(sessions, wallbox, `flow-${i}`));
-  expect(tokens.map((token) => sessions.has(wallbox, token))).toEqual([
-    false,
-    ...Array(MAX_SESSIONS_PER_APPLIANCE).fill(true),
-  ]);
-  expect(sessions.has(heater, others)).toBe(true);
+  for (let i = 0; i <= MAX_SESSIONS; i += 1) tokens.push(await begin(sessions, wallbox, `flow-${i}`));
+  expect(tokens.map((token) => has(sessions, wallbox, token))).toEqual([false, ...Array(MAX_SESSIONS).fill(true)]);
+  expect(has(sessions, heater, others)).toBe(true);
+});
+
+test('the sessions of an appliance of several connections count and end by their connection', async () => {
+  const { harness, load, begin } = await start();
+  const [a, b] = [await harness.addConnection('a'), await harness.addConnection('b')];
+  const choice = { connections: ['a', 'b'], scope: null, portal: null };
+  const hass = (await harness.run.appliances.add('hass', choice)).appliance;
+  const sessions = await load();
+  const older = { hash: sha256('older'), appliance: hass.id, device: 'older', begun: harness.time.now() };
+  await harness.run.store.saveSession(older);
+  const ofA = await begin(sessions, hass.id, 'flow-a', a.id);
+  for (let i = 0; i < MAX_SESSIONS; i += 1) await begin(sessions, hass.id, `flow-${i}`, b.id);
+  for (const now of [sessions, await load()]) expect(now.find(hass.id, ofA)).toMatchObject({ connection: a.id });
+  await sessions.endFor(hass, b.id);
+  for (const now of [sessions, await load()])
+    expect([ofA, 'older'].map((one) => has(now, hass.id, one))).toEqual([true, true]);
+  expect(await harness.run.store.sessions()).toHaveLength(2);
+  // An older session is known to be one of the connection only if there is no other.
+  await sessions.endFor({ ...hass, more: [] }, a.id);
+  expect(await harness.run.store.sessions()).toEqual([]);
 });
 
 test('all sessions of an appliance end together', async () => {
@@ -108,8 +128,8 @@ test('all sessions of an appliance end together', async () => {
   const others = await begin(sessions, heater, 'flow-3');
   await sessions.endAll(wallbox);
   for (const now of [sessions, await load()]) {
-    expect([first, second].map((token) => now.has(wallbox, token))).toEqual([false, false]);
-    expect(now.has(heater, others)).toBe(true);
+    expect([first, second].map((token) => has(now, wallbox, token))).toEqual([false, false]);
+    expect(has(now, heater, others)).toBe(true);
   }
 });
 
@@ -126,7 +146,7 @@ test.each(['by itself', 'with the next one', 'at the end of the run'])(
     expect(await sessions.end(wallbox, short)).toBe('unwritten');
     expect(await sessions.end(heater, before)).toBe('none');
     expect(errors).toContain('store_unwritable');
-    const good = (now: Sessions) => [before, token, short].map((one) => now.has(wallbox, one));
+    const good = (now: Sessions) => [before, token, short].map((one) => has(now, wallbox, one));
     expect(good(sessions)).toEqual([false, true, false]);
     expect(good(await load())).toEqual([true, false, false]);
     // The hub retries the write, but logs the error once.

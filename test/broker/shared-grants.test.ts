@@ -111,12 +111,16 @@ describe('appliance of a shared connection', () => {
     const sessions = await Promise.all(
       credentials.map(async ({ id }) => ({
         id,
-        token: (await harness.run.sessions.create(id, `a flow of ${id}`)).reveal(),
+        token: (await harness.run.sessions.create(id, `a flow of ${id}`, harness.connection('shared').id)).reveal(),
       })),
     );
     rememberSecrets(sessions.map(({ token }) => token));
     await administrationOf(harness).unpair('shared');
-    expect(sessions.map(({ id, token }) => harness.run.sessions.has(id, token))).toEqual([false, false, false]);
+    expect(sessions.map(({ id, token }) => harness.run.sessions.find(id, token))).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
     expect(await tokensOf(harness)).toEqual(['not_paired', 'not_paired', 'not_paired']);
     expect(harness.run.appliances.list()).toEqual(credentials);
     expect(await harness.run.store.grants()).toEqual([]);

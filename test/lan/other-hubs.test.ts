@@ -65,7 +65,7 @@ test("a hub's own refresh token that another hub has issued is accepted after on
   const service = side.home.service as { -readonly [Name in keyof LanService]: LanService[Name] };
   side.home.add('meter', { kind: 'secret', hash: sha256('a secret of the meter') });
   const known = new Set<string>();
-  service.hasSession = (_appliance, token) => known.has(token);
+  service.findSession = (_appliance, token) => (known.has(token) ? {} : undefined);
   const form = { client_id: 'meter', client_secret: 'a secret of the meter', grant_type: 'refresh_token' };
   expect([await ask({ ...form, refresh_token: 'a token' }), looks]).toEqual([400, 1]);
   side.home.whenLooking = () => void known.add('a token');

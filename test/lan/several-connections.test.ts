@@ -2,10 +2,12 @@ import * as oauth from 'openid-client';
 import { Agent, fetch } from 'undici';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { ApplianceResponse, CredentialsResponse, StatusResponse } from '../../src/control/messages.ts';
-import { HubProcess } from '../support/hub-process.ts';
+import { DEVICE_CODE_GRANT_TYPE } from '../../src/lan/oauth/request-schemas.ts';
+import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { startPortal } from '../support/portal.ts';
 import { basicAuthorization, HubClient, parseJsonBody } from './hub-client.ts';
+import { expectError } from './oauth-error.ts';
 
 const resources = new AsyncDisposableStack();
 afterAll(() => resources.disposeAsync());
@@ -51,6 +53,7 @@ async function ask(of: CredentialsResponse, form: string, path = '/oauth/token')
   const { access_token, error, error_description } = parseJsonBody(response);
   return access_token ?? `${error}: ${error_description}`;
 }
+const post = (path: string, form: Record<string, string>) => client.post(path, form, hass);
 const resource = (name: string) => `&resource=${encodeURIComponent(address(name))}`;
 const statusOf = async (name: string) =>
   (await hub.json<StatusResponse>('status')).appliances.find((one) => one.name === name) as ApplianceResponse;
@@ -127,7 +130,35 @@ describe('an appliance that uses several connections', () => {
     expect(await hub.cli('pair', 'hass')).toMatchObject({
       stderr: expect.stringContaining('uses the connections netatmo, tado and heating: name one of them instead'),
     });
-    await hub.pair('tado', other);
+  });
+
+  it('what a device flow gets is for its connection alone, and lasts until that is unpaired', async () => {
+    const begun = parseJsonBody(await post('/connections/tado/oauth/device_authorization', {}));
+    await client.logIn(other, await client.enterCode(String(begun['user_code'])));
+    const code = { grant_type: DEVICE_CODE_GRANT_TYPE, device_code: String(begun['device_code']) };
+    const paired = await eventually(async () => {
+      const response = parseJsonBody(await post('/oauth/token', code));
+      return 'refresh_token' in response && response;
+    });
+    rememberSecrets([code.device_code, String(paired['refresh_token'])]);
+    const tado = await tokenOf('tado');
+    expect(paired).toMatchObject({ access_token: tado });
+    const refresh = { grant_type: 'refresh_token', refresh_token: String(paired['refresh_token']) };
+    for (const form of [code, refresh]) {
+      expect(parseJsonBody(await post('/connections/tado/oauth/token', form))).toMatchObject({ access_token: tado });
+      const foreign = [
+        await post('/connections/netatmo/oauth/token', form),
+        await post('/oauth/token', { ...form, resource: address('netatmo') }),
+      ];
+      for (const response of foreign) expectError(response, 400, 'invalid_target');
+    }
+    await hub.cli('unpair', 'netatmo');
+    await hub.kill('SIGTERM');
+    await hub.launch();
+    expect(parseJsonBody(await post('/oauth/token', refresh))).toMatchObject({ access_token: tado });
+    await hub.cli('unpair', 'tado');
+    for (const [name, portal] of Object.entries(portals)) if (name !== 'heating') await hub.pair(name, portal);
+    expectError(await post('/oauth/token', refresh), 400, 'invalid_grant');
   });
 
   it('it keeps them over a restart, loses one that is removed, and gets others by a move', async () => {

@@ -43,7 +43,7 @@ test.each<[form: Record<string, string>, waits: number]>([
   let isKnown = false;
   await using app = endpoint(
     {
-      hasSession: () => isKnown,
+      findSession: () => (isKnown ? {} : undefined),
       async lookForNews(deadline) {
         deadlines.push(deadline);
         isKnown = true;

@@ -28,16 +28,16 @@ test('an error in one part keeps no other part from its news, and everything is 
   const { clientId } = await a.administration.addAppliance('wallbox', OWN_CONNECTION);
   await expectSoon(() => c.service.findClient(clientId)?.name, 'wallbox');
   const appliance = a.broker.appliances.get('wallbox');
-  const token = (await a.service.createSession(appliance, 'a device code')).reveal();
+  const token = (await a.service.createSession(appliance, 'a device code', 'wallbox')).reveal();
   await a.administration.addConnection('shared', null, null);
   await expectSoon(() => c.broker.connections.find('shared')?.name, 'shared');
-  expect(c.service.hasSession(appliance, token)).toBe(false);
+  expect(c.service.findSession(appliance, token)).toBeUndefined();
   expect(c.logged).toContainEqual({
     event: 'site_news_not_applied',
     fields: { part: 'sessions', error: 'not now' },
   });
   isFailing = false;
-  await expectSoon(() => c.service.hasSession(appliance, token), true);
+  await expectSoon(() => c.service.findSession(appliance, token)?.connection, 'wallbox');
 });
 
 test('a hub that no notification reaches looks for what its appliances have got at another hub', async () => {

@@ -122,13 +122,16 @@ test('a session of one hub is known at the other, and ends there when it is revo
   await a.administration.addAppliance('wallbox', OWN_CONNECTION);
   await expectSoon(() => namesAt(b), ['wallbox']);
   const appliance = a.broker.appliances.get('wallbox');
-  const token = (await a.service.createSession(appliance, 'a device code')).reveal();
-  await expectSoon(() => b.service.hasSession(appliance, token), true);
-  const other = (await b.service.createSession(appliance, 'another device code')).reveal();
+  const token = (await a.service.createSession(appliance, 'a device code', 'wallbox')).reveal();
+  await expectSoon(() => b.service.findSession(appliance, token)?.connection, 'wallbox');
+  const other = (await b.service.createSession(appliance, 'another device code', 'wallbox')).reveal();
   expect(await b.service.revoke(appliance, token)).toBe('revoked');
-  await expectSoon(() => [token, other].map((one) => a.service.hasSession(appliance, one)), [false, true]);
+  await expectSoon(
+    () => [token, other].map((one) => a.service.findSession(appliance, one)?.connection),
+    [undefined, 'wallbox'],
+  );
   await a.administration.removeAppliance('wallbox');
-  await expectSoon(() => b.service.hasSession(appliance, other), false);
+  await expectSoon(() => b.service.findSession(appliance, other), undefined);
 });
 
 test('changes of one appliance at two hubs at once are both made', async () => {

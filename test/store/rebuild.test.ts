@@ -108,6 +108,7 @@ describe('rebuilt store', () => {
     {
       using store = await openAsHub(folder.path);
       await store.forgetGrant(WALLBOX.id, 1);
+      for (const name of ['one', 'three', 'since']) await store.endSession(`hash-${name}`);
     }
     corruptTable(folder.path, 'settings');
     expect(await readAll(folder.path)).toMatchObject({ sessions: [sampleSession(DECLARED, 'two')] });

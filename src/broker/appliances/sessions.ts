@@ -1,4 +1,5 @@
-import type { EndSessionResult, Session } from '../../core/appliances/session.ts';
+import { type Appliance, connectionIds } from '../../core/appliances/appliance.ts';
+import { type EndSessionResult, type Session, sessionConnection } from '../../core/appliances/session.ts';
 import { messageOf } from '../../core/failure.ts';
 import { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/secret-hash.ts';
@@ -63,9 +64,10 @@ export class Sessions implements AsyncDisposable {
    * of an earlier run is replaced.
    * @param appliance its id
    * @param device the `codeHash` of the device flow
+   * @param connection the id of the connection that it was for
    * @returns the refresh token
    */
-  async create(appliance: string, device: string): Promise<Secret> {
+  async create(appliance: string, device: string, connection: string): Promise<Secret> {
     const { clock, random } = this.#environment;
     const issuedToken = this.#findIssuedToken(appliance, device);
     if (issuedToken !== undefined) {
@@ -74,7 +76,7 @@ export class Sessions implements AsyncDisposable {
       return issuedToken;
     }
     const token = new Secret(random.token(TOKEN_BYTES));
-    const session = { hash: sha256(token.reveal()), appliance, device, begun: clock.now() };
+    const session = { hash: sha256(token.reveal()), appliance, device, connection, begun: clock.now() };
     for (const other of this.#byHash.values()) if (isOfSameFlow(other, session)) this.#byHash.delete(other.hash);
     this.#unsaved = [...this.#unsaved.filter((other) => !isOfSameFlow(other, session)), session];
     this.#byHash.set(session.hash, session);
@@ -83,9 +85,10 @@ export class Sessions implements AsyncDisposable {
     return token;
   }
 
-  /** Whether this is a valid refresh token of the appliance. */
-  has(appliance: string, token: string): boolean {
-    return this.#byHash.get(sha256(token))?.appliance === appliance;
+  /** The session of this refresh token; undefined if it is no valid one of the appliance. */
+  find(appliance: string, token: string): Session | undefined {
+    const session = this.#byHash.get(sha256(token));
+    return session?.appliance === appliance ? session : undefined;
   }
 
   /** Ends the session of this refresh token. */
@@ -100,6 +103,13 @@ export class Sessions implements AsyncDisposable {
   /** Ends all sessions of an appliance. */
   async endAll(appliance: string): Promise<void> {
     await this.#end([...this.#byHash.values()].filter((one) => one.appliance === appliance));
+  }
+
+  /** Ends the sessions that an appliance has for one of its connections. @param connection its id */
+  async endFor(appliance: Appliance, connection: string): Promise<void> {
+    const used = connectionIds(appliance);
+    const isFor = (one: Session) => one.appliance === appliance.id && sessionConnection(one, used) === connection;
+    await this.#end([...this.#byHash.values()].filter(isFor));
   }
 
   /**
@@ -180,7 +190,7 @@ export class Sessions implements AsyncDisposable {
   }
 
   /**
-   * Reloads the sessions, because the store keeps only the newest few of each appliance.
+   * Reloads the sessions, because the store keeps only the newest few of them.
    * @param appliances only those of these appliances; null for all
    */
   async #reload(appliances: ReadonlySet<string> | null): Promise<void> {

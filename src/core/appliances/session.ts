@@ -12,6 +12,8 @@ export interface Session {
   readonly appliance: string;
   /** The `codeHash` of the device flow that issued it. */
   readonly device: string;
+  /** The id of the connection that the device flow was for. Left out in sessions of before it was recorded. */
+  readonly connection?: string;
   readonly begun: Instant;
 }
 
@@ -21,5 +23,20 @@ export interface Session {
  */
 export type EndSessionResult = 'ended' | 'unwritten' | 'none';
 
-/** How many sessions of an appliance the hub keeps. The device flow creates one each time, without a limit. */
-export const MAX_SESSIONS_PER_APPLIANCE = 5;
+/** How many sessions of an appliance and a connection are kept. The device flow creates one each time, without a limit. */
+export const MAX_SESSIONS = 5;
+
+/** The sessions beyond {@link MAX_SESSIONS}. @param sessions the oldest first */
+export function surplusSessions(sessions: readonly Session[]): Session[] {
+  const byUse = Map.groupBy(sessions, ({ appliance, connection = '' }) => `${appliance} ${connection}`);
+  return [...byUse.values()].flatMap((ofOne) => ofOne.slice(0, -MAX_SESSIONS));
+}
+
+/**
+ * The id of the connection whose tokens a session is for: the only one of its appliance, also after a move, else that of
+ * its device flow. Undefined if that was not recorded.
+ * @param used the ids of the connections that its appliance uses
+ */
+export function sessionConnection({ connection }: Session, used: readonly string[]): string | undefined {
+  return used.length === 1 ? used[0] : connection;
+}

@@ -42,12 +42,15 @@ async function handleTokenRequest(service: LanService, request: AuthenticatedCli
       return sendTokenResponse(request, await service.issueToken(appliance, tokenRequest));
     case 'refresh_token': {
       const refreshToken = parameters.refresh_token;
-      const hasSession = () => service.hasSession(appliance, refreshToken);
-      if (!hasSession() && !((await service.lookForNews(deadline)) && hasSession())) {
+      const find = () => service.findSession(appliance, refreshToken);
+      const session = find() ?? ((await service.lookForNews(deadline)) ? find() : undefined);
+      if (session === undefined) {
         return sendError(reply, 'invalid_grant', `the refresh_token of ${appliance.name} is unknown or was revoked`);
       }
+      if (isForOther(session.connection, request)) return sendForOther('refresh_token', session.connection, request);
       // Repeated although it does not rotate: some clients drop their refresh token if the response has none.
-      return sendTokenResponse(request, await service.issueToken(appliance, tokenRequest), new Secret(refreshToken));
+      const result = await service.issueToken(appliance, { ...tokenRequest, ...session });
+      return sendTokenResponse(request, result, new Secret(refreshToken));
     }
     case DEVICE_CODE_GRANT_TYPE:
       return handleDeviceTokenRequest(service, request, parameters.device_code, tokenRequest);
@@ -77,15 +80,29 @@ async function handleDeviceTokenRequest(
     case 'failed':
       return sendDeviceFlowError(request, poll.reason);
     case 'paired': {
+      if (isForOther(poll.connection, request)) return sendForOther('device_code', poll.connection, request);
       const ofFlow = { ...tokenRequest, connection: poll.connection };
       const result = await service.issueToken(appliance, ofFlow);
       if (result.kind !== 'token') return sendTokenResponse(request, result);
-      const refreshToken = await service.createSession(appliance, deviceCode);
+      const refreshToken = await service.createSession(appliance, deviceCode, poll.connection);
       // Saving the session may have taken a while, so `expires_in` is computed again, for the current access token.
       const currentToken = { ...ofFlow, minTtl: 0 };
       return sendTokenResponse(request, await service.issueToken(appliance, currentToken), refreshToken);
     }
   }
+}
+
+/** Whether a request names another connection than the one that its grant is for (RFC 8707, 2.2). */
+function isForOther(granted: string | undefined, { connection }: AuthenticatedClientRequest): granted is string {
+  return granted !== undefined && connection !== undefined && connection !== granted;
+}
+
+function sendForOther(
+  grant: 'device_code' | 'refresh_token',
+  granted: string,
+  { appliance, reply }: AuthenticatedClientRequest,
+): FastifyReply {
+  return sendError(reply, 'invalid_target', `this ${grant} of ${appliance.name} is for /connections/${granted}`);
 }
 
 const UNAVAILABLE_DESCRIPTIONS: Readonly<Record<UnavailableReason, string>> = {

@@ -234,18 +234,10 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
   }
 
   async forgetGrant(connection: string, generation?: number): Promise<GrantSlot> {
-    const [appliances] = await this.#database.read((sql) =>
-      sql.all<{ ids: string[] }>('SELECT array_agg(id) AS ids FROM appliances WHERE connection = $1', connection),
-    );
-    const ids = appliances?.ids ?? [];
-    const news = [`grants/${connection}`, ...ids.map((id) => `sessions/${id}`)];
     let slot: GrantSlot = { generation: 0, grant: null };
-    const revision = await this.#database.write(news, async (sql) => {
+    const revision = await this.#database.write([`grants/${connection}`], async (sql) => {
       slot = await this.#grants.slotIn(sql, connection);
-      const cleared = await this.#grants.clearIn(sql, connection, generation ?? slot.generation);
-      if (cleared === null) return null;
-      await sql.run('DELETE FROM sessions WHERE appliance = ANY ($1)', ids);
-      return cleared;
+      return this.#grants.clearIn(sql, connection, generation ?? slot.generation);
     });
     if (revision !== null) this.#grants.noteCleared(connection, revision);
     return slot;

@@ -1,5 +1,5 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
-import { MAX_SESSIONS_PER_APPLIANCE, type Session } from '../../core/appliances/session.ts';
+import { type Session, surplusSessions } from '../../core/appliances/session.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
@@ -8,7 +8,8 @@ import type { RestoredState } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { toGrantRow } from '../rows/grant-row.ts';
 import { toApplianceRow, toConnectionRow } from '../rows/registry-rows.ts';
-import { toSessionRow } from '../rows/session-row.ts';
+import { nullIfDamaged } from '../rows/schemas.ts';
+import { readSession, type SessionRow, toSessionRow } from '../rows/session-row.ts';
 import { toSettingRow } from '../rows/setting-row.ts';
 import type { Statements } from './database/sql.ts';
 
@@ -144,11 +145,13 @@ export class RestoreWriter {
       );
       number += batch.length;
     });
+    const rows = await this.#sql.all<SessionRow>(
+      'SELECT number, hash, appliance, device, sealed FROM sessions ORDER BY number',
+    );
+    const surplus = surplusSessions(rows.flatMap((row) => nullIfDamaged(() => readSession(row, this.#sealing)) ?? []));
     await this.#sql.run(
-      `DELETE FROM sessions USING (
-         SELECT hash, row_number() OVER (PARTITION BY appliance ORDER BY number DESC) AS age FROM sessions) AS aged
-       WHERE sessions.hash = aged.hash AND age > $1`,
-      MAX_SESSIONS_PER_APPLIANCE,
+      'DELETE FROM sessions WHERE hash = ANY ($1)',
+      surplus.map(({ hash }) => hash),
     );
   }
 

@@ -4,7 +4,7 @@ import { instantSchema } from '../../system/instant-schema.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { parseJson, sealed } from './schemas.ts';
 
-const sealedAttributes = v.object({ begun: instantSchema });
+const sealedAttributes = v.object({ begun: instantSchema, connection: v.exactOptional(v.string()) });
 
 /** A row of `sessions`; `number` is the order in which they were issued. */
 export const sessionRow = v.object({
@@ -34,6 +34,6 @@ export function readSession(row: SessionRow, sealing: Sealing): Session {
 }
 
 /** A session as a row, without the number that its table gives it. */
-export function toSessionRow({ begun, ...columns }: Session, sealing: Sealing): Omit<SessionRow, 'number'> {
-  return { ...columns, sealed: sealing.seal(sessionRowIdentity(columns), JSON.stringify({ begun })) };
+export function toSessionRow({ begun, connection, ...columns }: Session, sealing: Sealing): Omit<SessionRow, 'number'> {
+  return { ...columns, sealed: sealing.seal(sessionRowIdentity(columns), JSON.stringify({ begun, connection })) };
 }

@@ -320,7 +320,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     this.commits.stopExpecting(connection);
     return this.commits.writeNow(null, () => {
       const slot = this.#grants.slot(connection);
-      if (this.#grants.clear(connection, generation ?? slot.generation)) this.#sessions.endAll(connection);
+      this.#grants.clear(connection, generation ?? slot.generation);
       return slot;
     });
   }

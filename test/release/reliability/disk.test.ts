@@ -1,7 +1,7 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { MAX_SESSIONS_PER_APPLIANCE } from '../../../src/core/appliances/session.ts';
+import { MAX_SESSIONS } from '../../../src/core/appliances/session.ts';
 import { DEVICE_CODE_GRANT_TYPE } from '../../../src/lan/oauth/request-schemas.ts';
 import { basicAuthorization, FORM, HubClient, type HubResponse, parseJsonBody } from '../../lan/hub-client.ts';
 import { expectError } from '../../lan/oauth-error.ts';
@@ -107,7 +107,7 @@ it.concurrent('a refresh token of the hub that is revoked on a full disk gets 50
     return token;
   };
   const tokens: string[] = [];
-  while (tokens.length < MAX_SESSIONS_PER_APPLIANCE) tokens.push(await ownToken());
+  while (tokens.length < MAX_SESSIONS) tokens.push(await ownToken());
   const isGood = async (token: string) =>
     (await post('/oauth/token', { grant_type: 'refresh_token', refresh_token: token })).status === 200;
   for (const token of tokens) expect(await isGood(token)).toBe(true);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Appliance } from '../../../src/core/appliances/appliance.ts';
 import type { Invite } from '../../../src/core/appliances/registration.ts';
-import { MAX_SESSIONS_PER_APPLIANCE } from '../../../src/core/appliances/session.ts';
+import { MAX_SESSIONS } from '../../../src/core/appliances/session.ts';
 import { jweSealing } from '../../../src/store/keys/sealing.ts';
 import { applianceRowIdentity } from '../../../src/store/rows/registry-rows.ts';
 import { instantAt, sampleGrant } from '../../core/samples.ts';
@@ -134,7 +134,7 @@ describeStores('clients', (newPlace) => {
   describe('sessions', () => {
     test('a session is read back as it was written until it is ended', async () => {
       await using place = await newPlace();
-      const [one, two] = [sampleSession(WALLBOX, 'one'), sampleSession(WALLBOX, 'two')];
+      const [one, two] = [sampleSession(WALLBOX, 'one'), { ...sampleSession(WALLBOX, 'two'), connection: 'netatmo' }];
       {
         await using store = await withWallbox(place);
         await store.saveSession(two);
@@ -157,35 +157,23 @@ describeStores('clients', (newPlace) => {
       expect(await hashesOf(store)).toEqual(['hash-two', 'hash-of-another']);
     });
 
-    test('a new session replaces the oldest of its appliance beyond the limit, and none of another appliance', async () => {
+    test('a new session replaces the oldest beyond the limit, and none of another appliance or connection', async () => {
       await using place = await newPlace();
       await using store = await withWallbox(place);
       await addAppliance(store, HEATER);
       await store.saveSession(sampleSession(HEATER, 'heater'));
-      for (let i = 1; i <= MAX_SESSIONS_PER_APPLIANCE + 3; i++) await store.saveSession(sampleSession(WALLBOX, `${i}`));
+      await store.saveSession({ ...sampleSession(WALLBOX, 'netatmo'), connection: 'netatmo' });
+      for (let i = 1; i <= MAX_SESSIONS + 3; i++) await store.saveSession(sampleSession(WALLBOX, `${i}`));
       await store.saveSession(sampleSession(HEATER, 'another'));
       const newest = ['hash-4', 'hash-5', 'hash-6', 'hash-7', 'hash-8'];
-      expect(await hashesOf(store)).toEqual(['hash-heater', ...newest, 'hash-another']);
+      expect(await hashesOf(store)).toEqual(['hash-heater', 'hash-netatmo', ...newest, 'hash-another']);
     });
 
-    test('the sessions of an appliance end with its grant, and when it is removed', async () => {
+    test('the sessions of an appliance end when it is removed', async () => {
       await using place = await newPlace();
       await using store = await withWallbox(place);
       await addAppliance(store, HEATER);
-      const grant = sampleGrant({ connection: WALLBOX.id });
-      await store.replaceGrant(grant);
-      const fill = async () => {
-        for (const name of ['one', 'two']) await store.saveSession(sampleSession(WALLBOX, name));
-      };
-      await store.saveSession(sampleSession(HEATER, 'heater'));
-
-      await fill();
-      await store.forgetGrant(WALLBOX.id, 7);
-      expect(await hashesOf(store)).toHaveLength(3);
-      await store.forgetGrant(WALLBOX.id, 1);
-      expect(await hashesOf(store)).toEqual(['hash-heater']);
-
-      await fill();
+      for (const appliance of [WALLBOX, HEATER]) await store.saveSession(sampleSession(appliance, appliance.name));
       await removeAppliance(store, WALLBOX.id);
       expect(await hashesOf(store)).toEqual(['hash-heater']);
       expect(await store.saveSession(sampleSession(WALLBOX, 'three'))).toBe(false);

@@ -122,19 +122,6 @@ describeStores('the registry', (newPlace) => {
         sessions: ['hash-thermostat'],
       });
     });
-
-    test('a deleted grant ends the sessions of all appliances of its connection, and no others', async () => {
-      await using place = await newPlace();
-      await using store = await withShared(place);
-      await store.saveRegistry({ addedConnections: [ownConnection(FRIDGE)], addedAppliances: [FRIDGE] });
-      for (const appliance of [DASHBOARD, THERMOSTAT, FRIDGE]) {
-        await store.saveSession(sampleSession(appliance, appliance.name));
-      }
-      await store.forgetGrant(SHARED.id, 2);
-      expect((await store.sessions()).map(({ hash }) => hash)).toHaveLength(3);
-      await store.forgetGrant(SHARED.id);
-      expect((await store.sessions()).map(({ hash }) => hash)).toEqual(['hash-fridge']);
-    });
   });
 
   describe('change of connections and appliances', () => {

@@ -1,6 +1,6 @@
 import type { Appliance } from '../../../core/appliances/appliance.ts';
 import type { Invite } from '../../../core/appliances/registration.ts';
-import { MAX_SESSIONS_PER_APPLIANCE, type Session } from '../../../core/appliances/session.ts';
+import { type Session, surplusSessions } from '../../../core/appliances/session.ts';
 import type { Connection } from '../../../core/connections/connection.ts';
 import type { RegistryChange } from '../../../core/store.ts';
 import type { Sealing } from '../../keys/sealing.ts';
@@ -145,7 +145,7 @@ export class SiteRegistry {
   async sessions(appliances?: ReadonlySet<string>): Promise<Session[]> {
     const rows = await this.#database.read((sql) =>
       sql.all<SessionRow>(
-        'SELECT number, hash, appliance, device, sealed FROM sessions WHERE $1::text[] IS NULL OR appliance = ANY ($1) ORDER BY number',
+        `${SESSIONS} WHERE $1::text[] IS NULL OR appliance = ANY ($1) ORDER BY number`,
         appliances === undefined ? null : [...appliances],
       ),
     );
@@ -168,7 +168,7 @@ export class SiteRegistry {
         ...[hash, device, sealed, appliance],
       );
       if (count === 0) return null;
-      await this.#dropOldest(sql, appliance);
+      await this.#dropSurplus(sql, appliance);
       return true;
     });
     return written(saved);
@@ -263,15 +263,17 @@ export class SiteRegistry {
     return { connections, appliances };
   }
 
-  async #dropOldest(sql: Statements, appliance: string): Promise<void> {
+  async #dropSurplus(sql: Statements, appliance: string): Promise<void> {
+    const rows = await sql.all<SessionRow>(`${SESSIONS} WHERE appliance = $1 ORDER BY number`, appliance);
+    const surplus = surplusSessions(rows.flatMap((row) => nullIfDamaged(() => readSession(row, this.#sealing)) ?? []));
     await sql.run(
-      `DELETE FROM sessions WHERE appliance = $1 AND number <=
-         (SELECT number FROM sessions WHERE appliance = $1 ORDER BY number DESC LIMIT 1 OFFSET $2)`,
-      ...[appliance, MAX_SESSIONS_PER_APPLIANCE],
+      'DELETE FROM sessions WHERE hash = ANY ($1)',
+      surplus.map(({ hash }) => hash),
     );
   }
 }
 
+const SESSIONS = 'SELECT number, hash, appliance, device, sealed FROM sessions';
 const REMOVE_INVITE = 'DELETE FROM invites WHERE hash = $1';
 
 function mark(damaged: Set<string>, id: string, isDamaged: boolean): void {

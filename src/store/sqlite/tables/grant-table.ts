@@ -96,9 +96,9 @@ export class GrantTable {
   }
 
   /** Deletes a grant, but keeps its generation. */
-  clear(connection: string, generation: number): boolean {
+  clear(connection: string, generation: number): void {
     this.#damaged.delete(connection);
-    return this.#sql.run(
+    this.#sql.run(
       `UPDATE grants SET generation = generation + 1,
          sealed = NULL, attempt = NULL, doubt = NULL, refused = NULL, distrusted = NULL, misconfigured = NULL
        WHERE connection = ? AND generation = ? AND sealed IS NOT NULL`,

@@ -1,4 +1,4 @@
-import { MAX_SESSIONS_PER_APPLIANCE, type Session } from '../../../core/appliances/session.ts';
+import { type Session, surplusSessions } from '../../../core/appliances/session.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
 import { readSession, type SessionRow, toSessionRow } from '../../rows/session-row.ts';
 import type { Sql } from '../sql.ts';
@@ -39,7 +39,7 @@ export class SessionTable {
          SELECT ?, id, ?, ? FROM appliances WHERE id = ?`,
         ...[hash, device, this.#seal(session), appliance],
       );
-      if (saved) this.#dropOldest(appliance);
+      if (saved) this.#dropSurplus();
       return saved;
     });
   }
@@ -53,7 +53,7 @@ export class SessionTable {
         ...[session.hash, session.appliance, session.device, this.#seal(session)],
       );
     }
-    for (const appliance of new Set(sessions.map((session) => session.appliance))) this.#dropOldest(appliance);
+    this.#dropSurplus();
   }
 
   end(hash: string): boolean {
@@ -69,23 +69,11 @@ export class SessionTable {
     for (const hash of this.#rejectedHashes) this.end(hash);
   }
 
-  /** Ends the sessions of all appliances of a connection. */
-  endAll(connection: string): void {
-    this.#sql.run(
-      'DELETE FROM sessions WHERE appliance IN (SELECT id FROM appliances WHERE connection = ?)',
-      connection,
-    );
-  }
-
   #seal(session: Session): string {
     return toSessionRow(session, this.#sql.sealing).sealed;
   }
 
-  #dropOldest(appliance: string): void {
-    this.#sql.run(
-      `DELETE FROM sessions WHERE appliance = ? AND number <=
-         (SELECT number FROM sessions WHERE appliance = ? ORDER BY number DESC LIMIT 1 OFFSET ${MAX_SESSIONS_PER_APPLIANCE})`,
-      ...[appliance, appliance],
-    );
+  #dropSurplus(): void {
+    for (const { hash } of surplusSessions(this.all())) this.end(hash);
   }
 }
