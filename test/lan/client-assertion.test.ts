@@ -69,8 +69,12 @@ interface Reply {
   readonly description: string;
 }
 
-async function ask(form: Record<string, string>, headers: Record<string, string> = {}): Promise<Reply> {
-  const response = await request(`${issuer}/oauth/token`, {
+async function ask(
+  form: Record<string, string>,
+  headers: Record<string, string> = {},
+  path = '/oauth/token',
+): Promise<Reply> {
+  const response = await request(`${issuer}${path}`, {
     method: 'POST',
     dispatcher: side.agent,
     headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
@@ -115,6 +119,19 @@ describe('accepted assertions', () => {
     const assertion = await sign(claims({ aud: `https://${host}` }));
     const form = { client_assertion_type: TYPE, client_assertion: assertion };
     expect(await ask(form, { host })).toMatchObject({ status: 200 });
+  });
+
+  it('the endpoints of a connection accept its issuer and its token endpoint as the audience, and no other', async () => {
+    const form = async (aud: string) => ({
+      client_assertion_type: TYPE,
+      client_assertion: await sign(claims({ aud })),
+      token: 'a token of nobody',
+    });
+    for (const endpoint of ['token', 'revoke'])
+      for (const aud of [issuer, `${issuer}/connections/tado`, `${issuer}/connections/tado/oauth/token`])
+        expect(await ask(await form(aud), {}, `/connections/tado/oauth/${endpoint}`)).toMatchObject({ status: 200 });
+    const other = await ask(await form(`${issuer}/connections/netatmo`), {}, '/connections/tado/oauth/token');
+    expectRefused(other, /connections\/tado,/);
   });
 
   it('the token endpoint accepts an assertion with a client_id, a kid, one of several keys, or fractions of a second', async () => {

@@ -135,6 +135,7 @@ describe('the listener for a reverse proxy', () => {
       'POST /browsers/sign-out-others',
       'POST /callback/:nonce/next',
       'POST /connections/:connection/oauth/device_authorization',
+      'POST /connections/:connection/oauth/revoke',
       'POST /connections/:connection/oauth/token',
       'POST /oauth/device_authorization',
       'POST /oauth/register',

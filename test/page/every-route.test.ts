@@ -41,6 +41,7 @@ const FOR_ALL: Readonly<Record<Port, readonly string[]>> = {
     'GET /sign-in/:token',
     'POST /callback/:nonce/next',
     'POST /connections/:connection/oauth/device_authorization',
+    'POST /connections/:connection/oauth/revoke',
     'POST /connections/:connection/oauth/token',
     'POST /oauth/device_authorization',
     'POST /oauth/register',

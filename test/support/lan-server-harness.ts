@@ -178,5 +178,6 @@ class StubHome {
     recordAuthentication: () => undefined,
     recordRefusal: () => undefined,
     issueToken: async () => ({ kind: 'token', accessToken: new Secret('a-token'), expiresIn: 600, scope: null }),
+    revoke: async () => 'revoked',
   } satisfies Partial<LanService> as Partial<LanService> as LanService;
 }

@@ -72,12 +72,15 @@ export function createClientAuthenticator(
 }
 
 /**
- * The accepted `aud` (RFC 7523, 3): the issuer at the host of the request, the token endpoint, and the requested
- * endpoint.
+ * The accepted `aud` (RFC 7523, 3): the issuer at the host of the request, also that of the connection in its path, their
+ * token endpoints, and the requested endpoint.
  */
 function acceptedAudiences({ protocol, host, url }: FastifyRequest): string[] {
-  const issuer = `${protocol}://${host}`;
-  return [...new Set([issuer, `${issuer}/oauth/token`, `${issuer}${url.split('?')[0]}`])];
+  const origin = `${protocol}://${host}`;
+  const [path = ''] = url.split('?');
+  const [connection = ''] = /^\/connections\/[^/]+/.exec(path) ?? [];
+  const issuers = [origin, `${origin}${connection}`];
+  return [...new Set([...issuers.flatMap((issuer) => [issuer, `${issuer}/oauth/token`]), `${origin}${path}`])];
 }
 
 const ONE_METHOD =

@@ -41,7 +41,7 @@ export function serveMetadataEndpoint(app: FastifyInstance): void {
           token_endpoint: `${issuer}/oauth/token`,
           device_authorization_endpoint: `${issuer}/oauth/device_authorization`,
           registration_endpoint: `${origin}/oauth/register`,
-          revocation_endpoint: `${origin}/oauth/revoke`,
+          revocation_endpoint: `${issuer}/oauth/revoke`,
           grant_types_supported: GRANT_TYPES,
           // Required and never empty (RFC 8414, 2 and 3.2), although nobody can log in at the authorization endpoint.
           response_types_supported: ['none'],
