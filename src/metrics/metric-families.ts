@@ -106,7 +106,7 @@ export const FAMILIES = {
   tokensIssued: counter('latchkey_tokens_issued_total', 'Access tokens issued to the appliance.', 'appliance'),
   failedTokenRequests: counter(
     'latchkey_token_requests_failed_total',
-    'Token requests of the appliance that got an error response: not_paired, needs_pairing, unavailable (no usable token at the moment), or other_scope (the request asked for another scope than the grant has).',
+    'Token requests of the appliance that got an error response: not_paired, needs_pairing, unavailable (no usable token at the moment), other_scope (the request asked for another scope than the grant has), or other_connection (it named none of the connections that the appliance uses).',
     'appliance',
     'reason',
   ),
