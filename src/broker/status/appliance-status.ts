@@ -67,7 +67,7 @@ export function applianceStatus(
 
 /** @param isActive whether its connection is; otherwise the appliance may be unable to get tokens */
 function usageFields(
-  { id, connection }: Appliance,
+  { id, connection, more = [] }: Appliance,
   isActive: boolean,
   { environment, grants, referenceClock, usageRecorder }: StatusSources,
 ): Pick<ApplianceStatus, 'lastToken' | 'tokens' | 'unusualUsage'> {
@@ -75,7 +75,8 @@ function usageFields(
   const { last, ...tokens } = usageRecorder.usageOf(id, now);
   const fields = { lastToken: last === null ? null : rfc3339(last), tokens };
   const grant = grants.get(connection)?.grant;
-  if (!isActive || grant === undefined) return fields;
+  // The counts of several connections can't be compared with the lifetime of one token.
+  if (!isActive || grant === undefined || (more.length > 0 && last !== null)) return fields;
   const time = confirmedTimeAt(referenceClock.confirmed, now);
   const sinceLogin = grant.login && elapsed(grant.login.at, now);
   const available = Math.min(now.uptime - grants.schedule.startedAt, sinceLogin ?? Number.POSITIVE_INFINITY);
