@@ -12,6 +12,7 @@ import {
 } from '../core/lan-service.ts';
 import { isInstallerInitiated, type Pairing, preferredLink } from '../core/pairings/pairing.ts';
 import { typedUserCode } from '../core/portals/login-link.ts';
+import { withTimeout } from '../system/clock.ts';
 import { sha256 } from '../system/secret-hash.ts';
 import type { Broker } from './open-broker.ts';
 
@@ -32,7 +33,15 @@ export function createLanService(
 ): LanService {
   const { connections, appliances, grants, pairings, pairingBatches, deviceFlows, sessions, registrations, ready } =
     broker;
-  const { clock, log } = broker.environment;
+  const { clock, log, timers } = broker.environment;
+
+  /** @returns null if `work` takes longer */
+  async function byDeadline<Result>(work: Promise<Result>, deadline: number): Promise<{ value: Result } | null> {
+    const results: { value: Result }[] = [];
+    const done = work.then((value) => void results.push({ value }));
+    await withTimeout(done, deadline - clock.now().uptime, timers);
+    return results[0] ?? null;
+  }
 
   function pairedConnection({ connection }: Pairing): PairedConnection {
     const found = connections.byId(connection);
@@ -126,15 +135,17 @@ export function createLanService(
       return 'kind' in chosen ? chosen : deviceFlows.begin(appliance, chosen, scope);
     },
     async pollDeviceFlow({ id }, deviceCode, deadline) {
-      await ready;
+      if ((await byDeadline(ready, deadline)) === null) return null;
       const first = deviceFlows.poll(id, deviceCode);
       const mayBeKnown = first.kind === 'unknown' && (await broker.newsLook.take(deadline));
       const poll = mayBeKnown ? deviceFlows.poll(id, deviceCode) : first;
       if (poll.kind !== 'paired') return poll;
       return { kind: 'paired', connection: connections.byId(poll.connection)?.name ?? '' };
     },
-    createSession: ({ id }, deviceCode, connection) =>
-      sessions.create(id, sha256(deviceCode), connections.get(connection).id),
+    async createSession({ id }, deviceCode, connection, deadline) {
+      const created = sessions.create(id, sha256(deviceCode), connections.get(connection).id);
+      return (await byDeadline(created, deadline))?.value ?? null;
+    },
     findSession(appliance, refreshToken) {
       const session = sessions.find(appliance.id, refreshToken);
       if (session === undefined) return undefined;

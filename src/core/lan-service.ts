@@ -230,13 +230,16 @@ export interface LanService {
   /**
    * The state of the appliance's device flow; each call is one poll (RFC 8628, 3.5).
    * @param deadline as in {@link lookForNews}
+   * @returns null if the hub has not loaded the device flows by then
    */
-  pollDeviceFlow(appliance: Appliance, deviceCode: string, deadline: number): Promise<DevicePollResult>;
+  pollDeviceFlow(appliance: Appliance, deviceCode: string, deadline: number): Promise<DevicePollResult | null>;
   /**
    * Issues a refresh token of the hub for a device flow that has succeeded.
    * @param connection the name of the connection that it was for
+   * @param deadline as in {@link lookForNews}
+   * @returns null if it is not stored by then; the next call returns the same one
    */
-  createSession(appliance: Appliance, deviceCode: string, connection: string): Promise<Secret>;
+  createSession(appliance: Appliance, deviceCode: string, connection: string, deadline: number): Promise<Secret | null>;
   /** What the hub issued this refresh token for; undefined if it issued none such to the appliance. */
   findSession(appliance: Appliance, refreshToken: string): FoundSession | undefined;
 

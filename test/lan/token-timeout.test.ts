@@ -36,7 +36,7 @@ function endpoint(service: Partial<LanService>, time: FakeTime, deadlines: (numb
 test.each<[form: Record<string, string>, waits: number]>([
   [{ grant_type: 'client_credentials' }, 2],
   [{ grant_type: 'refresh_token', refresh_token: 'a-session' }, 3],
-  [{ grant_type: DEVICE_CODE_GRANT_TYPE, device_code: 'a-code' }, 4],
+  [{ grant_type: DEVICE_CODE_GRANT_TYPE, device_code: 'a-code' }, 5],
 ])('all waits for one token response end 9.5 s after the request arrived: %o', async (form, waits) => {
   const time = new FakeTime();
   const deadlines: (number | undefined)[] = [];
@@ -58,7 +58,10 @@ test.each<[form: Record<string, string>, waits: number]>([
         time.suspend(1000);
         return { kind: 'token', accessToken: new Secret('a-token'), expiresIn: 30, scope: null };
       },
-      createSession: async () => new Secret('a-session'),
+      async createSession(_appliance, _deviceCode, _connection, deadline) {
+        deadlines.push(deadline);
+        return new Secret('a-session');
+      },
     },
     time,
     deadlines,

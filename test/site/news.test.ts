@@ -28,7 +28,8 @@ test('an error in one part keeps no other part from its news, and everything is 
   const { clientId } = await a.administration.addAppliance('wallbox', OWN_CONNECTION);
   await expectSoon(() => c.service.findClient(clientId)?.name, 'wallbox');
   const appliance = a.broker.appliances.get('wallbox');
-  const token = (await a.service.createSession(appliance, 'a device code', 'wallbox')).reveal();
+  const token =
+    (await a.service.createSession(appliance, 'a device code', 'wallbox', Number.POSITIVE_INFINITY))?.reveal() ?? '';
   await a.administration.addConnection('shared', null, null);
   await expectSoon(() => c.broker.connections.find('shared')?.name, 'shared');
   expect(c.service.findSession(appliance, token)).toBeUndefined();

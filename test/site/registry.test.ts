@@ -122,9 +122,12 @@ test('a session of one hub is known at the other, and ends there when it is revo
   await a.administration.addAppliance('wallbox', OWN_CONNECTION);
   await expectSoon(() => namesAt(b), ['wallbox']);
   const appliance = a.broker.appliances.get('wallbox');
-  const token = (await a.service.createSession(appliance, 'a device code', 'wallbox')).reveal();
+  const token =
+    (await a.service.createSession(appliance, 'a device code', 'wallbox', Number.POSITIVE_INFINITY))?.reveal() ?? '';
   await expectSoon(() => b.service.findSession(appliance, token)?.connection, 'wallbox');
-  const other = (await b.service.createSession(appliance, 'another device code', 'wallbox')).reveal();
+  const other =
+    (await b.service.createSession(appliance, 'another device code', 'wallbox', Number.POSITIVE_INFINITY))?.reveal() ??
+    '';
   expect(await b.service.revoke(appliance, token)).toBe('revoked');
   await expectSoon(
     () => [token, other].map((one) => a.service.findSession(appliance, one)?.connection),

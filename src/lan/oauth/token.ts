@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { connectionIds } from '../../core/appliances/appliance.ts';
 import type {
   LanService,
   TokenRequest,
@@ -50,12 +51,15 @@ async function handleTokenRequest(service: LanService, request: AuthenticatedCli
       if (isForOther(session.connection, request)) return sendForOther('refresh_token', session.connection, request);
       // Repeated although it does not rotate: some clients drop their refresh token if the response has none.
       const result = await service.issueToken(appliance, { ...tokenRequest, ...session });
-      return sendTokenResponse(request, result, new Secret(refreshToken));
+      return sendTokenResponse({ ...request, ...session }, result, new Secret(refreshToken));
     }
     case DEVICE_CODE_GRANT_TYPE:
       return handleDeviceTokenRequest(service, request, parameters.device_code, tokenRequest);
   }
 }
+
+/** `Retry-After` of a poll that took too long, in seconds. */
+const POLL_RETRY_AFTER = 5;
 
 /** A poll of the device flow (RFC 8628, 3.4 and 3.5). */
 async function handleDeviceTokenRequest(
@@ -66,6 +70,7 @@ async function handleDeviceTokenRequest(
 ): Promise<FastifyReply> {
   const { appliance, deadline, reply } = request;
   const poll = await service.pollDeviceFlow(appliance, deviceCode, deadline);
+  if (poll === null) return sendUnavailable(reply, POLL_RETRY_AFTER, 'the hub is still loading the device flows');
   switch (poll.kind) {
     case 'pending':
       return sendError(reply, 'authorization_pending', 'nobody has logged in yet');
@@ -81,13 +86,17 @@ async function handleDeviceTokenRequest(
       return sendDeviceFlowError(request, poll.reason);
     case 'paired': {
       if (isForOther(poll.connection, request)) return sendForOther('device_code', poll.connection, request);
-      const ofFlow = { ...tokenRequest, connection: poll.connection };
+      const { connection } = poll;
+      const named = { ...request, connection };
+      const ofFlow = { ...tokenRequest, connection };
       const result = await service.issueToken(appliance, ofFlow);
-      if (result.kind !== 'token') return sendTokenResponse(request, result);
-      const refreshToken = await service.createSession(appliance, deviceCode, poll.connection);
+      if (result.kind !== 'token') return sendTokenResponse(named, result);
+      const refreshToken = await service.createSession(appliance, deviceCode, connection, deadline);
+      if (refreshToken === null)
+        return sendUnavailable(reply, POLL_RETRY_AFTER, 'the refresh_token is not stored yet: poll again');
       // Saving the session may have taken a while, so `expires_in` is computed again, for the current access token.
       const currentToken = { ...ofFlow, minTtl: 0 };
-      return sendTokenResponse(request, await service.issueToken(appliance, currentToken), refreshToken);
+      return sendTokenResponse(named, await service.issueToken(appliance, currentToken), refreshToken);
     }
   }
 }
@@ -128,12 +137,14 @@ const NO_USABLE_TOKEN_DESCRIPTIONS: Readonly<Record<UnusableTokenReason, string>
  * @param refreshToken issued by the hub, not by the portal
  */
 function sendTokenResponse(
-  { appliance: { name }, connection, page, reply }: AuthenticatedClientRequest,
+  { appliance, connection, page, reply }: AuthenticatedClientRequest,
   result: TokenResult,
   refreshToken?: Secret,
 ): FastifyReply {
+  const { name } = appliance;
+  const isClear = connection === undefined || connectionIds(appliance).length === 1;
+  const login = isClear ? name : `the connection ${connection} of ${name}`;
   const hubPage = () => ({ error_uri: `${page}/` });
-  const who = connection === undefined ? name : `the connection ${connection} of ${name}`;
   switch (result.kind) {
     case 'token': {
       const { accessToken, expiresIn, scope, idToken } = result;
@@ -147,12 +158,12 @@ function sendTokenResponse(
       });
     }
     case 'not_paired':
-      return sendError(reply, 'invalid_grant', `${who} is not paired with the portal`, hubPage());
+      return sendError(reply, 'invalid_grant', `${login} is not paired with the portal`, hubPage());
     case 'needs_pairing':
-      return sendError(reply, 'invalid_grant', `${who} must be paired again`, hubPage());
+      return sendError(reply, 'invalid_grant', `${login} must be paired again`, hubPage());
     case 'other_scope': {
       const expected = result.scope === null ? 'no scope' : `scope ${result.scope}`;
-      return sendError(reply, 'invalid_scope', `the grant of ${who} has ${expected}: omit the scope parameter`);
+      return sendError(reply, 'invalid_scope', `the grant of ${login} has ${expected}: omit the scope parameter`);
     }
     case 'other_connection':
       return sendOtherConnection(reply, name, result.connections);
