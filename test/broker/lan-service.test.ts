@@ -31,7 +31,7 @@ test('a poll and its refresh token wait for a slow store no longer than until th
 test('polls, user codes and callbacks wait until the pairings of the previous run are loaded', async () => {
   const { harness, appliance } = await BrokerHarness.startUnpaired();
   const { deviceCode, userCode } = await beginFlow(harness);
-  const [ready, written] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const ready = Promise.withResolvers<void>();
   const service = createLanService(
     { ...harness.run, ready: ready.promise },
     { started: harness.time.now(), caFingerprint: () => '', tokenRequested() {} },
