@@ -41,7 +41,9 @@ interface IngressPages extends NotFoundPage {
 }
 
 /** Where to listen, and for whom. */
-export interface IngressServerOptions extends Pick<OptionalServerOptions, 'host' | 'port' | 'sockets' | 'timers'> {
+export interface IngressServerOptions extends Pick<OptionalServerOptions, 'port' | 'sockets' | 'timers'> {
+  /** An IP address. */
+  readonly host: string;
   /** The IP address of the reverse proxy; connections from any other are refused. */
   readonly from: string;
   /** The host names that a browser may have requested, in lower case; empty for any. IP addresses are always accepted. */
@@ -64,6 +66,7 @@ export async function openIngressServer(options: IngressServerOptions): Promise<
   return OptionalServer.open({
     ...options,
     name: 'ingress',
+    hosts: [options.host],
     refusal({ remoteAddress = '' }) {
       const address = unmapIpv4(remoteAddress);
       if (isSameAddress(address, from)) return null;
@@ -73,7 +76,7 @@ export async function openIngressServer(options: IngressServerOptions): Promise<
     rejection: (request) => (isForHost(request, hosts) ? null : { status: 421, text: FOREIGN_HOST_TEXT }),
     serve: (request, response) => app.routing(request, response),
     onListening: (port) => log.info('ingress_listening', { host: options.host, port, from }),
-    onUnavailable: (unavailable) => log.warn('ingress_unavailable', { ...unavailable }),
+    onUnavailable: (unavailable) => log.warn('ingress_unavailable', { host: options.host, ...unavailable }),
   });
 }
 

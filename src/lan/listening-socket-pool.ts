@@ -42,15 +42,18 @@ export class ListeningSocketPool implements Disposable {
   }
 
   /**
-   * Reuses or opens one socket, also beside those from systemd.
+   * Reuses or opens one socket for each address that the machine has, also beside those from systemd; all or none.
    * @param port 0 for any free one
-   * @throws Error of Node with a `code`
+   * @throws Failure `port_unavailable`
    */
-  async claimOne(name: SocketName, address: string, port: number): Promise<ListeningSocket> {
-    const socket = this.#findUnclaimed(name, address, port) ?? (await this.#listen(address, port));
-    this.#claimed.add(socket);
-    if (port === 0) this.#ephemeralPorts.set(socket, name);
-    return socket;
+  async claimPort(name: SocketName, addresses: readonly string[], port: number): Promise<OpenedPort> {
+    try {
+      return await this.#claimPort(name, addresses, port);
+    } catch (error) {
+      // Nobody may claim the others for long, and a client would wait there.
+      this.#closeUnclaimed((socket) => socket.port === port);
+      throw error;
+    }
   }
 
   /** Releases sockets for the next claim; until then they keep listening. */
@@ -72,13 +75,20 @@ export class ListeningSocketPool implements Disposable {
     for (const socket of this.#openSockets) this.#close(socket);
   }
 
-  async #claimPort(name: PortName, addresses: readonly string[], configured: number): Promise<OpenedPort> {
+  async #claimOne(name: SocketName, address: string, port: number): Promise<ListeningSocket> {
+    const socket = this.#findUnclaimed(name, address, port) ?? (await this.#listen(address, port));
+    this.#claimed.add(socket);
+    if (port === 0) this.#ephemeralPorts.set(socket, name);
+    return socket;
+  }
+
+  async #claimPort(name: SocketName, addresses: readonly string[], configured: number): Promise<OpenedPort> {
     const sockets: ListeningSocket[] = [];
     let port = configured;
     let failure: unknown;
     for (const address of addresses) {
       try {
-        const socket = await this.claimOne(name, address, port);
+        const socket = await this.#claimOne(name, address, port);
         port = socket.port;
         sockets.push(socket);
       } catch (error) {
@@ -130,11 +140,18 @@ const LISTEN_ERROR_HINTS: Readonly<Record<string, string>> = {
   EACCES: 'this user may not open it; choose a port above 1023',
 };
 
-function portUnavailable(name: PortName, host: string, port: number, cause: unknown): Failure {
+const PORT_KEYS: Readonly<Record<SocketName, string>> = {
+  http: 'lan.http_port',
+  https: 'lan.https_port',
+  ingress: 'ingress.listen',
+  local: 'local.port',
+};
+
+function portUnavailable(name: SocketName, host: string, port: number, cause: unknown): Failure {
   const code = errorCode(cause);
   const message = NO_SUCH_ADDRESS_CODES.includes(code)
-    ? `lan.listen: ${host} is not an address of this machine; use one of its addresses, or remove the key`
-    : `lan.${name}_port: port ${port} on ${host}: ${LISTEN_ERROR_HINTS[code] ?? 'it cannot be opened; choose another port'}`;
+    ? `${name === 'ingress' ? PORT_KEYS[name] : 'lan.listen'}: ${host} is not an address of this machine; use one of its addresses, or remove the key`
+    : `${PORT_KEYS[name]}: port ${port} on ${host}: ${LISTEN_ERROR_HINTS[code] ?? 'it cannot be opened; choose another port'}`;
   return new Failure('port_unavailable', message, { cause });
 }
 

@@ -18,7 +18,8 @@ export interface LocalServerOptions extends Pick<OptionalServerOptions, 'port' |
   readonly clock: Clock;
 }
 
-const HOST = '127.0.0.1';
+/** Both, because a program that asks `localhost` may try either first: nobody else may listen on the other. */
+const HOSTS = ['127.0.0.1', '::1'];
 
 /** Serves the OAuth endpoints to programs on this machine over plain HTTP, which nobody else can read there. */
 export async function openLocalServer(options: LocalServerOptions): Promise<OptionalServer> {
@@ -33,11 +34,11 @@ export async function openLocalServer(options: LocalServerOptions): Promise<Opti
   return OptionalServer.open({
     ...options,
     name: 'local',
-    host: HOST,
+    hosts: HOSTS,
     rejection: rejectForeign,
     serve: (request, response) => app.routing(request, response),
     onListening: (port) => log.info('local_listening', { port }),
-    onUnavailable: ({ host: _, ...unavailable }) => log.warn('local_unavailable', unavailable),
+    onUnavailable: (unavailable) => log.warn('local_unavailable', { ...unavailable }),
   });
 }
 

@@ -4,7 +4,7 @@ import type { Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { HTTP_OPTIONS, isWellFormed } from './http-app.ts';
 import { BAD_REQUEST_TEXT, Listener } from './listener.ts';
-import type { ListeningSocket } from './listening-socket.ts';
+import type { OpenedPort } from './listening-socket.ts';
 import type { ListeningSocketPool, SocketName } from './listening-socket-pool.ts';
 
 /** Connections at a time. All of them have one address: that of the proxy, or of the machine. */
@@ -14,7 +14,6 @@ const RETRY_INTERVAL = 30_000;
 
 /** A port that could not be opened; `retry_in` in s. */
 interface UnavailablePort {
-  readonly host: string;
   readonly port: number;
   readonly error: string;
   readonly retry_in: number;
@@ -23,12 +22,12 @@ interface UnavailablePort {
 /** Where to listen, and for whom. */
 export interface OptionalServerOptions {
   readonly name: SocketName;
-  /** An IP address. */
-  readonly host: string;
+  /** IP addresses; one that the machine does not have is skipped. If another program has one, none is served. */
+  readonly hosts: readonly string[];
   /** 0 for any free one. */
   readonly port: number;
   /** Keeps the port open until the next hub of this process listens there. */
-  readonly sockets: Pick<ListeningSocketPool, 'claimOne' | 'release'>;
+  readonly sockets: Pick<ListeningSocketPool, 'claimPort' | 'release'>;
   readonly timers: Timers;
   /** See `ListenerOptions.refusal`. */
   refusal?(connection: Socket): string | null;
@@ -43,7 +42,7 @@ export interface OptionalServerOptions {
 /** A plain HTTP server. If its port is unavailable, it keeps trying, and the hub runs without it. */
 export class OptionalServer implements AsyncDisposable {
   readonly #options: OptionalServerOptions;
-  #opened: { readonly socket: ListeningSocket; readonly listener: Listener } | null = null;
+  #opened: (OpenedPort & { readonly listeners: readonly Listener[] }) | null = null;
   #cancelRetry: () => void = () => undefined;
   #isClosed = false;
   #hasFailed = false;
@@ -61,24 +60,27 @@ export class OptionalServer implements AsyncDisposable {
 
   /** The port in use; null while it is unavailable. */
   get port(): number | null {
-    return this.#opened?.socket.port ?? null;
+    return this.#opened?.port ?? null;
   }
 
   async #listen(): Promise<void> {
-    const { name, host, port, sockets, timers, refusal, onListening, onUnavailable } = this.#options;
+    const { name, hosts, port, sockets, timers, refusal, onListening, onUnavailable } = this.#options;
     try {
-      const socket = await sockets.claimOne(name, host, port);
-      const listener = new Listener(createServer(HTTP_OPTIONS, this.#handle), socket, {
+      const opened = await sockets.claimPort(name, hosts, port);
+      const options = {
         allowHalfOpen: true,
         timers,
         limits: { total: MAX_CONNECTIONS, perAddress: MAX_CONNECTIONS },
         ...(refusal === undefined ? {} : { refusal }),
-      });
-      this.#opened = { socket, listener };
-      onListening(socket.port);
+      };
+      const listeners = opened.sockets.map(
+        (socket) => new Listener(createServer(HTTP_OPTIONS, this.#handle), socket, options),
+      );
+      this.#opened = { ...opened, listeners };
+      onListening(opened.port);
       if (this.#isClosed) await this.#close();
     } catch (error) {
-      if (!this.#hasFailed) onUnavailable({ host, port, error: messageOf(error), retry_in: RETRY_INTERVAL / 1000 });
+      if (!this.#hasFailed) onUnavailable({ port, error: messageOf(error), retry_in: RETRY_INTERVAL / 1000 });
       this.#hasFailed = true;
       if (!this.#isClosed) this.#cancelRetry = timers.after(RETRY_INTERVAL, () => void this.#listen());
     }
@@ -97,8 +99,8 @@ export class OptionalServer implements AsyncDisposable {
     const opened = this.#opened;
     this.#opened = null;
     if (opened === null) return;
-    await opened.listener.close();
-    this.#options.sockets.release([opened.socket]);
+    await Promise.all(opened.listeners.map((listener) => listener.close()));
+    this.#options.sockets.release(opened.sockets);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -67,6 +67,11 @@ describe('the port for programs on the same machine', () => {
     expect(await statusFor(headers)).toBe(expected);
   });
 
+  it('localhost is this port, whichever of its addresses a program tries first', async () => {
+    const answer = await fetch(`http://[::1]:${port}/.well-known/oauth-authorization-server`);
+    expect(await answer.json()).toMatchObject({ issuer: `http://[::1]:${port}` });
+  });
+
   it('nothing else is there', async () => {
     await using program = new ProxyClient(port, '', { host: 'localhost' });
     const { status, text } = await program.get('/', { 'x-ingress-path': undefined });
@@ -86,19 +91,23 @@ describe('the port for programs on the same machine', () => {
     other.close();
   });
 
-  it('a port that another program uses is logged, and the hub runs without it', async () => {
-    const other = createServer();
-    const taken = await reservePort();
-    other.listen(taken, '127.0.0.1');
-    await once(other, 'listening');
-    const file = join(hub.directory, 'latchkey.toml');
-    const text = await readFile(file, 'utf8');
-    await writeFile(file, text.replace(/\[local\]\nport = \d+/, `[local]\nport = ${taken}`));
-    await hub.reload();
-    await waitFor(() => expect(hub.events('local_unavailable')).toMatchObject([{ port: taken, retry_in: 30 }]));
-    expect((await hub.status()).hub).not.toHaveProperty('local_port');
-    await expect(statusFor()).rejects.toThrow('ECONNREFUSED');
-    expect(await hub.requestToken(wallbox)).toMatchObject({ status: 200 });
-    other.close();
-  });
+  it.each(['127.0.0.1', '::1'])(
+    'a port that another program uses on %s is logged, and the hub runs without it',
+    async (address) => {
+      const other = createServer();
+      const taken = await reservePort();
+      other.listen(taken, address);
+      await once(other, 'listening');
+      const file = join(hub.directory, 'latchkey.toml');
+      const text = await readFile(file, 'utf8');
+      await writeFile(file, text.replace(/\[local\]\nport = \d+/, `[local]\nport = ${taken}`));
+      await hub.reload();
+      await waitFor(() => expect(hub.events('local_unavailable').at(-1)).toMatchObject({ port: taken, retry_in: 30 }));
+      if (address !== '127.0.0.1') await expect(fetch(`http://127.0.0.1:${taken}/`)).rejects.toThrow();
+      expect((await hub.status()).hub).not.toHaveProperty('local_port');
+      await expect(statusFor()).rejects.toThrow('ECONNREFUSED');
+      expect(await hub.requestToken(wallbox)).toMatchObject({ status: 200 });
+      other.close();
+    },
+  );
 });

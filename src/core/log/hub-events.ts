@@ -175,10 +175,10 @@ export const listenerEvents = {
     retry_in: retryIn,
   }),
   local_listening: event('info', 'Tokens are issued to programs on this machine at the port of `[local]`.', {
-    port: number('port on 127.0.0.1'),
+    port: number('port on 127.0.0.1 and ::1'),
   }),
   local_unavailable: event('warn', 'The port of `[local]` could not be opened; the hub keeps trying.', {
-    port: number('port on 127.0.0.1'),
+    port: number('port on 127.0.0.1 and ::1'),
     error,
     retry_in: retryIn,
   }),
