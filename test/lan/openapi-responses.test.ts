@@ -135,7 +135,8 @@ test("each response in the hub's OpenAPI document was returned by its operation,
     await post(path, 'scope=a&scope=b', own());
     await post(path, `scope=${'x'.repeat(17_000)}`, own());
     await post(path, {}, { authorization: 'Basic eDp5' });
-    await post(path, 'resource=https://hub/connections/a&resource=https://hub/connections/b', own());
+    const address = `https://127.0.0.1:${hub.httpsPort}/connections`;
+    await post(path, `resource=${address}/a&resource=${address}/b`, own());
     await post(path, { ...assertion(55), token: 'x', grant_type: 'client_credentials' });
   }
 

@@ -135,7 +135,7 @@ describe('an appliance whose login is connected already', () => {
     expect(linkRequests()).toBe(requests);
 
     expect(redirectOf(await installer.get(flow.question))).toEqual([303, flow.path]);
-    expect((await installer.get(flow.path)).text).toContain(`<h1>Connect ${dashboard}?</h1>`);
+    expect((await installer.get(flow.path)).text).toContain(`<h1>Connect ${dashboard} with the login “${login}”?</h1>`);
     const link = await installer.post('/pair', { user_code: flow.userCode });
     expect(String(link.headers['location'])).toContain(emulator.frontendUrl);
   });
@@ -171,7 +171,7 @@ describe('an appliance whose login is not connected', () => {
   it('the code of the appliance leads to the portal without a setup code, and the login connects all its appliances', async () => {
     const flow = await begin();
     const { text } = await stranger.get(flow.path);
-    expect(text).toContain(`<h1>Connect ${dashboard}?</h1>`);
+    expect(text).toContain(`<h1>Connect ${dashboard} with the login “${login}”?</h1>`);
     expect(redirectOf(await installer.get(flow.question))).toEqual([303, flow.path]);
     await installer.post('/pair/approve', { csrf, user_code: flow.userCode });
     expect(await flow.poll()).toMatchObject({ error: 'authorization_pending' });
