@@ -177,8 +177,9 @@ test("each response in the emulator's OpenAPI document was returned by its opera
   }
   const goodbye = { client_id: HEATER.id, post_logout_redirect_uri: tool };
   for (const members of [{}, goodbye, { client_id: 'nobody', post_logout_redirect_uri: tool }]) {
-    await ask('get /oauth2/logout', `${frontendUrl}/oauth2/logout?${new URLSearchParams(members)}`);
-    await oauth2('logout', members);
+    const address = `${frontendUrl}/oauth2/logout?${new URLSearchParams(members)}`;
+    await ask('get /oauth2/logout', address);
+    await ask('post /oauth2/logout', address, form({ action: 'logout' }));
   }
   await oauth2('device_authorization', { ...client, scope: '"' });
   await oauth2('device_authorization', {}, { authorization: 'Basic eDp5' });

@@ -54,6 +54,7 @@ function serverMetadata(portal: EmulatedPortal): object {
     scopes_supported: settings.scopes?.split(' ') ?? ['openid', 'profile', 'email', 'offline_access'],
     response_types_supported: hasCode ? ['code'] : [],
     response_modes_supported: ['query'],
+    request_uri_parameter_supported: false,
     grant_types_supported: [
       ...(hasCode ? ['authorization_code'] : []),
       ...(hasDevice && settings.deviceGrantType !== 'device_code' ? [DEVICE_GRANT_TYPE] : []),

@@ -1,12 +1,14 @@
 import type { FastifyReply } from 'fastify';
 
-/** RFC 6749, 5.2; RFC 8628, 3.5. */
+/** RFC 6749, 5.2; RFC 8628, 3.5; OpenID Connect Core, 3.1.2.6. */
 export type OAuthErrorName =
   | 'invalid_request'
   | 'invalid_client'
   | 'invalid_grant'
   | 'invalid_scope'
   | 'invalid_target'
+  | 'request_not_supported'
+  | 'request_uri_not_supported'
   | 'unauthorized_client'
   | 'unsupported_grant_type'
   | 'unsupported_response_type'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { EmulatedPortal } from '../portal.ts';
-import type { Client } from '../settings/client-registry.ts';
+import { type Client, isRedirectUri } from '../settings/client-registry.ts';
 import { requirementsOf, unmetRequirement } from '../settings/requirements.ts';
 import type { Settings } from '../settings/settings.ts';
 import {
@@ -15,13 +15,16 @@ import {
 } from './authorization-request.ts';
 import { isResource } from './grant-tokens.ts';
 import { verifyIdToken } from './issuers.ts';
+import { REQUEST_URI_START } from './pushed-requests.ts';
 
-/** An error that goes to the redirect_uri of a request (RFC 6749, 4.1.2.1; RFC 8707, 2). */
+/** An error that goes to the redirect_uri of a request (RFC 6749, 4.1.2.1; RFC 8707, 2; OpenID Connect Core, 3.1.2.6). */
 interface AuthorizationError extends ErrorRedirect {
   readonly error:
     | 'invalid_request'
     | 'invalid_scope'
     | 'invalid_target'
+    | 'request_not_supported'
+    | 'request_uri_not_supported'
     | 'unauthorized_client'
     | 'unsupported_response_type';
   readonly description: string;
@@ -39,7 +42,7 @@ export function readOAuth2AuthorizationRequest(
 ): AuthorizationRequest | AuthorizationError | AuthorizationPageError {
   if (parameters === null) return 'malformed';
   const uri = parameters.get('request_uri');
-  if (uri === undefined) return checkAuthorizationParameters(portal, parameters, query);
+  if (uri?.startsWith(REQUEST_URI_START) !== true) return checkAuthorizationParameters(portal, parameters, query);
   const { pushedRequests, issuerName, settings } = portal;
   const pushed = pushedRequests.open(uri, issuerName, parameters.get('client_id') ?? '', settings.stateLifetime);
   if (pushed === null) return 'expired-request';
@@ -79,6 +82,11 @@ export function checkAuthorizationParameters(
   const responseType = parameters.get('response_type');
   if (responseType === undefined) return fail('invalid_request', 'response_type is missing');
   if (responseType !== 'code') return fail('unsupported_response_type', 'response_type must be code');
+  if (parameters.has('request')) return fail('request_not_supported', 'send the parameters themselves');
+  if (parameters.has('request_uri'))
+    return fail('request_uri_not_supported', 'request_uri must be that of a pushed request');
+  if ((parameters.get('response_mode') ?? 'query') !== 'query')
+    return fail('invalid_request', 'response_mode must be query');
   if (settings.flows === 'device') return fail('unauthorized_client', 'use the device flow');
   if (query !== undefined && settings.requirePushedAuthorizationRequests)
     return fail('invalid_request', 'the request must be pushed to the pushed_authorization_request_endpoint');
@@ -132,19 +140,22 @@ function readLoginDemands(
   };
 }
 
-/** Registered redirect URIs are compared as exact strings (RFC 9700, 2.1). */
+/** Registered redirect URIs are compared as exact strings, except for the port of loopback addresses (RFC 9700, 2.1). */
 function isRedirectUriAccepted({ redirectUris }: Client, redirectUri: string, { redirectRule }: Settings): boolean {
-  if (redirectUris.length > 0 || redirectRule === 'registered') return redirectUris.includes(redirectUri);
-  // RFC 3986, 2: a URI has only visible ASCII characters; others would be no valid Location.
-  if (!/^[\x21-\x7e]+$/.test(redirectUri) || !URL.canParse(redirectUri)) return false;
-  const { protocol, hostname, hash } = new URL(redirectUri);
-  // RFC 6749, 3.1.2: no fragment.
-  if (hash !== '') return false;
+  if (!isRedirectUri(redirectUri)) return false;
+  if (redirectUris.length > 0 || redirectRule === 'registered')
+    return redirectUris.some((registered) => withoutLoopbackPort(registered) === withoutLoopbackPort(redirectUri));
+  const { protocol, hostname } = new URL(redirectUri);
   if (redirectRule === 'any' || protocol === 'https:') return true;
   return redirectRule === 'https-or-localhost' && protocol === 'http:' && LOCALHOST.includes(hostname);
 }
 
 const LOCALHOST = ['localhost', '127.0.0.1', '[::1]'];
+
+/** A redirect URI without the port that a native application chooses when it starts the login (RFC 8252, 7.3). */
+function withoutLoopbackPort(uri: string): string {
+  return uri.replace(/^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])):\d+/, '$1');
+}
 
 /** The PKCE parameters of an authorization request (RFC 7636, 4.3): the challenge, or why they are refused. */
 type PkceResult = { readonly challenge: string | null } | { readonly refused: string };

@@ -13,6 +13,9 @@ interface PushedRequest {
 /** Seconds until the user must open a pushed request (RFC 9126, 2.2). */
 export const PUSHED_REQUEST_LIFETIME_SECONDS = 90;
 
+/** How each `request_uri` begins. */
+export const REQUEST_URI_START = 'urn:ietf:params:oauth:request_uri:';
+
 /** Requests kept. */
 const MAX_REQUESTS = 10_000;
 
@@ -27,7 +30,7 @@ export class PushedRequests {
 
   /** Keeps a valid request to an issuer. @returns its `request_uri` */
   add(issuer: string | null, clientId: string, parameters: ReadonlyMap<string, string>): string {
-    const uri = `urn:ietf:params:oauth:request_uri:${systemRandom.token(32)}`;
+    const uri = `${REQUEST_URI_START}${systemRandom.token(32)}`;
     const expiresAt = this.#now() + 1000 * PUSHED_REQUEST_LIFETIME_SECONDS;
     this.#requests.set(uri, { issuer, clientId, parameters, expiresAt });
     return uri;

@@ -26,6 +26,7 @@ const ServerMetadata = v.strictObject({
   scopes_supported: texts('The setting scopes, otherwise those of OpenID Connect; others exist, too'),
   response_types_supported: v.array(v.string()),
   response_modes_supported: v.array(v.string()),
+  request_uri_parameter_supported: v.pipe(v.literal(false), v.description('Only those of pushed requests')),
   grant_types_supported: v.array(v.string()),
   token_endpoint_auth_methods_supported: texts('By the setting client_authentication'),
   token_endpoint_auth_signing_alg_values_supported: v.array(v.string()),

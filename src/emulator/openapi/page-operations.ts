@@ -86,13 +86,14 @@ export const pageOperations: readonly EmulatorOperation[] = [
       origin: 'frontend',
       id: `${method}Logout`,
       summary: 'End the login of a browser (OpenID Connect RP-Initiated Logout)',
-      ...(method === 'get'
-        ? { query: v.strictObject(logoutFields) }
-        : { form: v.object({ ...logoutFields, action: v.optional(text('logout: the user has confirmed it')) }) }),
+      query: v.strictObject(logoutFields),
+      ...(method === 'post' && {
+        form: v.object({ ...logoutFields, action: v.optional(text('logout: the user has confirmed it')) }),
+      }),
       responses: {
         200: { description: 'A page that asks for a confirmation, or says that it is done', body: 'text/html' },
         [method === 'get' ? 302 : 303]: {
-          description: 'Done; redirect to the post_logout_redirect_uri',
+          description: `Done; redirect to the post_logout_redirect_uri${method === 'get' ? '' : '. Without action, to the same request by GET'}`,
           headers: { location: 'With state' },
         },
         400: { description: 'A page: a parameter is invalid', body: 'text/html' },

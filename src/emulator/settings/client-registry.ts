@@ -18,14 +18,18 @@ export interface Client {
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
-/** A redirect URI (RFC 6749, 3.1.2). */
+/**
+ * Whether a browser may be sent to an address: an absolute URI in visible ASCII, as a Location needs (RFC 3986, 2),
+ * without a fragment (RFC 6749, 3.1.2), and no script.
+ */
+export function isRedirectUri(address: string): boolean {
+  return /^(?!javascript:|data:)[\x21\x22\x24-\x7e]+$/i.test(address) && URL.canParse(address);
+}
+
+/** A redirect URI. */
 export const redirectUri = v.message(
-  v.pipe(
-    v.string(),
-    v.url(),
-    v.check((uri) => !uri.includes('#')),
-  ),
-  'an absolute URI without #',
+  v.pipe(v.string(), v.check(isRedirectUri)),
+  'an absolute URI in visible ASCII, without # and not javascript: or data:',
 );
 const addresses = v.pipe(v.array(redirectUri), v.maxLength(20));
 

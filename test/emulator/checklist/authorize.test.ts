@@ -92,6 +92,18 @@ test('RFC 9700, 2.1: redirect addresses are compared as exact strings', async ()
   }
 });
 
+test('RFC 8252, 7.3: at /oauth2/ the port of a redirect address on the loopback interface does not count', async () => {
+  await using emulator = await withTool();
+  const open = (address: string) => {
+    const url = ordinary(emulator).replace('/sso/', '/oauth2/');
+    return post(url.replace(encodeURIComponent(TOOL), encodeURIComponent(address)), REFUSE);
+  };
+  const accepted = [TOOL.replace('53682', '1024'), TOOL.replace(':53682', '')];
+  for (const address of accepted) expect(redirectLocation(await open(address))).toContain(`${address}&error=`);
+  for (const other of [TOOL.replace('127.0.0.1', 'localhost'), TOOL.replace('53682', '1/x'), `${accepted[0]}&`])
+    expect([(await open(other)).status, redirectLocation(await open(other))], other).toEqual([400, '']);
+});
+
 test('RFC 9700, 4.11.2: the signed state contains the redirect_url, so that the helper is no open redirector', async () => {
   await using emulator = await startTestEmulator({ autoLogin: true });
   const urls = await requestConfig(emulator, 'http://192.168.1.7:8480/callback');

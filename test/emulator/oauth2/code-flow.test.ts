@@ -95,6 +95,18 @@ test.for([
   expect(validated).toThrow(expect.objectContaining({ error: 'invalid_request' }));
 });
 
+test.for([
+  ['request_not_supported', { request: 'e30.e30.' }],
+  ['request_uri_not_supported', { request_uri: 'https://tool.example/request' }],
+  ['invalid_request', { response_mode: 'form_post' }],
+] as const)('the authorization endpoint answers %s to a parameter that it does not support', async ([error, sent]) => {
+  await using cloud = await startCloud();
+  const stock = await StockClient.discover(cloud);
+  expect(redirectLocation(await get(stock.authorizationUrl(sent)))).toContain(`error=${error}&`);
+  expect((await get(stock.authorizationUrl({ response_mode: 'query' }))).status).toBe(200);
+  expect(stock.server.request_uri_parameter_supported).toBe(false);
+});
+
 test('PKCE is ignored if the setting says so, and a verifier without a challenge is refused otherwise', async () => {
   await using cloud = await startCloud({ pkce: 'ignored' });
   const stock = await StockClient.discover(cloud);

@@ -70,6 +70,8 @@ test('a registration is read, replaced and removed only with its own token, and 
 test.for([
   ['invalid_redirect_uri', { redirect_uris: ['not a URL'] }],
   ['invalid_redirect_uri', { redirect_uris: [`${REDIRECT_URI}#fragment`] }],
+  ['invalid_redirect_uri', { redirect_uris: ['https://tool.example/bäck'] }],
+  ['invalid_redirect_uri', { redirect_uris: ['JavaScript:alert(1)'] }],
   ['invalid_redirect_uri', { client_name: 'without an address' }],
   ['invalid_client_metadata', { redirect_uris: [REDIRECT_URI], token_endpoint_auth_method: 'tls_client_auth' }],
   ['invalid_client_metadata', { redirect_uris: [REDIRECT_URI], token_endpoint_auth_method: 'private_key_jwt' }],

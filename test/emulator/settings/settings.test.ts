@@ -82,13 +82,17 @@ test('the emulator library rejects an unknown option and suggests the nearest on
     ],
     [
       { clients: [{ id, redirectUris: ['/cb'] }] },
-      /^clients: redirectUris.0: must be an absolute URI without # \(found "/,
+      /^clients: redirectUris.0: must be an absolute URI in visible ASCII.* \(found "/,
     ],
     [{ clients: ['shop:hush-hush'] }, /^clients: must be a list of objects$/],
     [{ users: [{ name: 'ann', password: 1 }] }, /^users: password: must be string /],
     [{ users: { ann: 'hush-hush' } }, /^users: must be a list of objects$/],
     [{ issuers: 'staff' }, /^issuers: must be a list \(found "staff"\)$/],
-    [{ redirectUris: ['/cb'] }, /^redirectUris.0: must be an absolute URI/],
+    [{ redirectUris: ['https://tool.example/bäck'] }, /^redirectUris.0: must be an absolute URI/],
+    [
+      { clients: [{ id, postLogoutRedirectUris: ['/bye'] }] },
+      /^clients: postLogoutRedirectUris.0: must be an absolute/,
+    ],
   ];
   for (const [options, message] of cases) {
     const failed = await startEmulator(options as EmulatorOptions).catch((error: unknown) => error);
