@@ -118,7 +118,7 @@ export function createPortal(
   const helperFlows = new HelperFlows(saved.runs ?? [], () => changes.emitChange('logins'));
   const codes = new AuthorizationCodes(saved.codes ?? [], now, issuedSecrets);
   const deviceLogins = new DeviceLogins(saved.devices ?? [], now, issuedSecrets, () => changes.emitChange('devices'));
-  const signingKey = new SigningKey(saved.signingKey);
+  const signingKey = new SigningKey(saved.signingKey ?? null);
   const grants = new IssuedGrants(saved.grants ?? [], {
     tokens,
     now,
@@ -159,7 +159,7 @@ export function createPortal(
         stateKey: states.key,
         tokenKey: tokens.key,
         registered: runtimeSettings.settings.clients.registered(),
-        ...(signingKey.pem !== null && { signingKey: signingKey.pem }),
+        signingKey: signingKey.pem,
         clockOffset: clock.view().offset,
         grants: grants.all(),
         codes: codes.all(),

@@ -18,8 +18,8 @@ interface PersistedState {
   /** The keys that sign states and tokens, base64url. */
   readonly stateKey: string;
   readonly tokenKey: string;
-  /** The private keys of JWTs, PEM, the newest first. */
-  readonly signingKey: string;
+  /** The private keys of JWTs, PEM, the newest first; null if there is none yet. */
+  readonly signingKey: string | null;
   /** Offset of the clock, in seconds. */
   readonly clockOffset: number;
   readonly grants: readonly IssuedGrant[];
@@ -44,7 +44,7 @@ const PersistedStateSchema = v.partial(
     registered: listSchema({ id: textSchema, registrationToken: textSchema, redirectUris: v.array(textSchema) }),
     stateKey: secretKeySchema,
     tokenKey: secretKeySchema,
-    signingKey: secretKeySchema,
+    signingKey: v.nullable(secretKeySchema),
     clockOffset: v.number(),
     grants: listSchema({
       id: textSchema,

@@ -12,7 +12,10 @@ const CAPTIVE_PORTAL_PAGE =
   '<!DOCTYPE html>\n<title>Welcome</title>\n<p>Please accept our terms of use to continue.</p>\n';
 
 /** Headers of every response, including a replaced one; they reveal nothing about the original response. */
-const COMMON_HEADERS = new Set(['date', 'cache-control', 'pragma', 'x-content-type-options']);
+const COMMON_HEADERS = new Set([
+  ...['date', 'cache-control', 'pragma', 'x-content-type-options'],
+  ...['vary', 'access-control-allow-origin', 'access-control-expose-headers'],
+]);
 
 /** The padding that is written at once. */
 const PADDING = Buffer.alloc(65_536, ' ');
@@ -21,8 +24,8 @@ const PADDING = Buffer.alloc(65_536, ' ');
 const DRIP_INTERVAL_MS = 50;
 
 /**
- * Applies faults to the requests of an origin, except those under `/_emulator/`. Must be attached after all other
- * hooks, so that none of them changes a faulty response.
+ * Applies faults to the requests of an origin, except those under `/_emulator/`. Must be attached after all
+ * hooks that change responses.
  */
 export function attachFaults(app: FastifyInstance, faults: Faults, listener: OriginListener, log: RequestLog): void {
   const pending = new WeakMap<FastifyRequest, FaultMatch>();

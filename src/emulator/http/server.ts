@@ -15,7 +15,6 @@ import type { RateLimiter } from './rate-limit.ts';
 import { attachRequestContext, hasRequestContext, requestContext } from './request-context.ts';
 import { logEntry, type RequestLog } from './request-log.ts';
 import { STATUS_CODES, sendNotFound } from './routes.ts';
-import { attachTokenRequestCredentials } from './token-request.ts';
 
 /** Milliseconds of silence allowed before a request has arrived completely, and milliseconds for the TLS handshake. */
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -69,7 +68,6 @@ export function createServer(
   allowWebPages(app);
   rejectNamelessClients(app);
   rates.attach(app);
-  attachTokenRequestCredentials(app);
   app.addHook('onSend', (_request, reply, _payload, done) => {
     portal.save();
     setCommonHeaders(reply, portal.now());

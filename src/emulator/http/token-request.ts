@@ -22,7 +22,8 @@ interface TokenRequestCredentials {
 
 /**
  * Makes {@link readClientRequest} available for all token, revocation and device authorization requests, and counts refreshes that begin
- * before another one of the same grant was answered. It uses up no code or token.
+ * before another one of the same grant was answered. It uses up no code or token, but client assertions and proofs. So it
+ * must be attached after the faults, which can keep a request from being processed.
  */
 export function attachTokenRequestCredentials(app: FastifyInstance): void {
   app.decorateRequest('tokenRequest', null);

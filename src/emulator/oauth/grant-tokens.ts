@@ -120,7 +120,7 @@ export class GrantTokens {
       case 'unsigned':
         return unsignedJwt(all);
       case 'unknown-key':
-        return new SigningKey(undefined).sign('JWT', all);
+        return new SigningKey(null).sign('JWT', all);
       case 'none':
         return this.#context.signingKey.sign('JWT', all);
       default:

@@ -50,7 +50,7 @@ export class SigningKey {
   #pairs: readonly { readonly key: KeyObject; readonly id: string }[];
 
   /** @param pem a former value of {@link pem}, from the state file */
-  constructor(pem: string | undefined) {
+  constructor(pem: string | null) {
     this.#pairs = (pem?.match(/-----BEGIN[\s\S]+?-----END[^\n]+/g) ?? []).map((one) => withId(createPrivateKey(one)));
   }
 

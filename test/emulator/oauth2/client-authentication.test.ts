@@ -106,6 +106,8 @@ test('an assertion must be for this server, unexpired and unused', async () => {
   const send = async (jwt: string, more = {}) =>
     (await post(url, { client_assertion_type, client_assertion: jwt, ...more })).status;
   const good = await assertion({});
+  cloud.emulator.addFault({ kind: 'status', endpoint: 'device_authorization', status: 503 });
+  expect(await send(good)).toBe(503);
   expect(await send(good)).toBe(200);
   expect(await send(good)).toBe(401);
   cloud.emulator.advance(86_400);

@@ -106,18 +106,23 @@ test('after a rotation new tokens have the new key, and the former key is served
     tokens.push(await issue(emulator));
     expect(new Set(tokens.map((token) => decodeProtectedHeader(token).kid)).size).toBe(2);
   }
-  await using emulator = await startEmulator(options);
-  for (const token of tokens) {
-    expect(await isVerified(emulator, token)).toBe(true);
-    expect((await whoami(emulator, token)).status).toBe(200);
+  {
+    await using emulator = await startEmulator(options);
+    for (const token of tokens) {
+      expect(await isVerified(emulator, token)).toBe(true);
+      expect((await whoami(emulator, token)).status).toBe(200);
+    }
+    const rotated = await requestEmulatorApi(emulator, 'POST', 'keys/rotate', {});
+    const { keys } = (await rotated.json()) as { keys: { kid: string }[] };
+    tokens.push(await issue(emulator));
+    const [oldest = '', former = '', newest = ''] = tokens;
+    expect(keys.map(({ kid }) => kid)).toEqual([newest, former].map((token) => decodeProtectedHeader(token).kid));
+    expect(await Promise.all(tokens.map((token) => isVerified(emulator, token)))).toEqual([false, true, true]);
+    expect((await whoami(emulator, oldest)).status).toBe(401);
+    await emulator.reset();
   }
-  const rotated = await requestEmulatorApi(emulator, 'POST', 'keys/rotate', {});
-  const { keys } = (await rotated.json()) as { keys: { kid: string }[] };
-  tokens.push(await issue(emulator));
-  const [oldest = '', former = '', newest = ''] = tokens;
-  expect(keys.map(({ kid }) => kid)).toEqual([newest, former].map((token) => decodeProtectedHeader(token).kid));
-  expect(await Promise.all(tokens.map((token) => isVerified(emulator, token)))).toEqual([false, true, true]);
-  expect((await whoami(emulator, oldest)).status).toBe(401);
+  await using emulator = await startEmulator(options);
+  expect(await Promise.all(tokens.map((token) => isVerified(emulator, token)))).toEqual([false, false, false]);
 });
 
 test('a client gets access of its own without a refresh token or an ID token, and a public client none', async () => {
@@ -177,6 +182,9 @@ test('scripts of web pages of this machine may call the endpoints for programs, 
   expect(await preflight(own, '/oauth2/authorize')).toEqual([405, null]);
   const discovery = `${emulator.frontendUrl}/.well-known/openid-configuration`;
   expect((await get(discovery, { origin: own })).headers.get('access-control-allow-origin')).toBe(own);
+  emulator.addFault({ kind: 'status', endpoint: 'discovery', status: 503 });
+  const faulty = await get(discovery, { origin: own });
+  expect([faulty.status, faulty.headers.get('access-control-allow-origin')]).toEqual([503, own]);
   emulator.change({ cors: 'any' });
   expect(await preflight(foreign, '/oauth2/token')).toEqual([204, foreign]);
   emulator.change({ cors: 'none' });
