@@ -123,11 +123,10 @@ export function createPortal(
     tokens,
     now,
     grantTokens: new GrantTokens({
-      ...{ tokens, signingKey, issued: issuedSecrets },
+      ...{ tokens, signingKey },
       issuer: (name) => issuerUrl(origins(), name),
       api: () => origins().base,
     }),
-    issued: issuedSecrets,
     audit,
     onChange: () => changes.emitChange('grants'),
   });

@@ -26,9 +26,7 @@ export function serveOAuth2Token(app: FastifyInstance): void {
       const { portal } = requestContext(request);
       const received = readClientRequest(request);
       const outcome = 'problem' in received ? received.problem : handleTokenRequest(request, portal, received);
-      return 'error' in outcome
-        ? sendTokenError(reply, outcome, portal.settings)
-        : sendTokens(reply, outcome, portal.settings);
+      return 'error' in outcome ? sendTokenError(reply, outcome, portal.settings) : sendTokens(reply, outcome, portal);
     },
   });
 }
@@ -94,7 +92,7 @@ function exchangeCode(portal: EmulatedPortal, { client, form, jkt }: ClientReque
   const code = findUnusedCode(portal, client, form.get('code'));
   if ('error' in code) return code;
   const { oauth2: binding } = code;
-  if (binding === undefined || (binding.issuer ?? null) !== portal.issuerName) return invalidGrant('unknown code');
+  if (binding === undefined) return invalidGrant('unknown code');
   const redirectUri = form.get('redirect_uri');
   if (
     binding.sentRedirectUri ? redirectUri !== code.redirectUri : (redirectUri ?? code.redirectUri) !== code.redirectUri
@@ -191,7 +189,7 @@ interface IssuedTokens {
 function sendTokens(
   reply: FastifyReply,
   { tokens, withRefreshToken, user }: IssuedTokens,
-  settings: Settings,
+  { settings, issuedSecrets }: EmulatedPortal,
 ): FastifyReply {
   const { scope, refresh_token, token_type, expires_in, ...rest } = tokens;
   const body = {
@@ -202,6 +200,7 @@ function sendTokens(
     ...(withRefreshToken && { refresh_token }),
     ...(settings.accountMember !== null && { [settings.accountMember]: user }),
   };
+  issuedSecrets.recordTokens(body);
   if (settings.tokenFormat === 'form') {
     const members = Object.entries(body).map(([name, value]): [string, string] => [name, String(value)]);
     return reply.type(FORM_MEDIA_TYPE).send(new URLSearchParams(members).toString());

@@ -41,7 +41,9 @@ export function exchangeToken(
   const isDelegation = form.has('actor_token') || form.has('actor_token_type');
   const actor = isDelegation ? readToken(portal, form, 'actor') : undefined;
   if (actor === null) return invalidRequest('actor_token and its type must be those of a valid token of this server');
-  const requested = readRequestedScope(form.get('scope') ?? subject.scope ?? undefined, portal.settings);
+  const sent = form.get('scope');
+  const isSame = sent === undefined && subject.scope !== null;
+  const requested = isSame ? { scope: subject.scope } : readRequestedScope(sent, portal.settings);
   if ('refused' in requested) return { status: 400, error: 'invalid_scope', description: requested.refused };
   const granted = subject.scope?.split(' ') ?? [];
   const excess = requested.scope?.split(' ').find((name) => !granted.includes(name));

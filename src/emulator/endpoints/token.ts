@@ -22,8 +22,11 @@ export function serveToken(app: FastifyInstance): void {
     POST(request, reply) {
       const received = readClientRequest(request);
       if ('problem' in received) return sendOAuthError(reply, received.problem);
-      const outcome = handleTokenRequest(requestContext(request).portal, received);
-      return 'error' in outcome ? sendOAuthError(reply, outcome) : reply.send(outcome);
+      const { portal } = requestContext(request);
+      const outcome = handleTokenRequest(portal, received);
+      if ('error' in outcome) return sendOAuthError(reply, outcome);
+      portal.issuedSecrets.recordTokens(outcome);
+      return reply.send(outcome);
     },
   });
 }
@@ -37,6 +40,8 @@ function handleTokenRequest(
   if (grantType === 'authorization_code') return exchangeCode(portal, client, form);
   if (grantType === 'refresh_token') {
     if (!form.has('refresh_token')) return invalidRequest('refresh_token is missing');
+    const grant = portal.grants.findByRefreshToken(client.id, refreshToken);
+    if (grant === null || !isIssuedBy(portal, grant)) return invalidGrant('unknown token');
     const outcome = portal.grants.refresh(client.id, refreshToken, portal.settings);
     return 'refused' in outcome ? invalidGrant(outcome.refused) : outcome;
   }
@@ -76,7 +81,8 @@ export function findUnusedCode(
 ): AuthorizationCode | OAuthError {
   if (value === undefined) return invalidRequest('code is missing');
   const code = portal.codes.find(value);
-  if (code === undefined || code.clientId !== client.id) return invalidGrant('unknown code');
+  if (code === undefined || code.clientId !== client.id || !isIssuedBy(portal, code))
+    return invalidGrant('unknown code');
   if (code.grantId !== null) {
     portal.audit.recordMisuse('codeRepeated', { clientId: client.id, id: code.grantId });
     const grant = portal.grants.find(code.grantId);

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { FORM_MEDIA_TYPE, mediaTypeOf, parseForm } from '../../system/http/form.ts';
+import { FORM_MEDIA_TYPE, mediaTypeOf } from '../../system/http/form.ts';
+import { parseParameters } from '../oauth/authorization-request.ts';
 import { forIssuer, splitIssuer } from '../oauth/issuers.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Endpoint } from './logged-request.ts';
@@ -45,7 +46,7 @@ function createRequestContext(request: FastifyRequest, portal: EmulatedPortal): 
     route,
     pathClientId: pathParameter(request, 'client_id'),
     authorization: request.headers.authorization,
-    query: parseForm(rawQuery(request.url)),
+    query: parseParameters(rawQuery(request.url)),
     form: new Map(),
     get client() {
       const named =
@@ -86,7 +87,7 @@ export function attachRequestContext(app: FastifyInstance, portal: EmulatedPorta
   app.addHook('preHandler', (request, _reply, done) => {
     const context = requestContext(request);
     const { oauth2, endpoint, portal } = context;
-    const form = parseForm(formBody(request));
+    const form = parseParameters(formBody(request));
     const isMerged = oauth2 && endpoint !== 'authorize' && endpoint !== 'device' && portal.settings.parametersInQuery;
     context.form = isMerged ? mergeParameters(context.query, form) : form;
     done();

@@ -1,3 +1,4 @@
+import { parseForm } from '../../system/http/form.ts';
 import { codeDeliveryUrl, type EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
 import type { OAuth2Binding } from './authorization-codes.ts';
@@ -186,6 +187,14 @@ export function withQueryParameters(address: string, ...parameters: string[]): s
 /** `name=value`, with the value percent-encoded. */
 export function encodeParameter(name: string, value: string): string {
   return `${name}=${encodeURIComponent(value)}`;
+}
+
+/**
+ * Parses a query or a form. Of several APIs the token is for the last one (RFC 8707, 2; RFC 8693, 2.1).
+ * @returns null if another parameter is repeated (RFC 6749, 3.1 and 3.2)
+ */
+export function parseParameters(text: string): ReadonlyMap<string, string> | null {
+  return parseForm(text, ['resource', 'audience']);
 }
 
 /** A query parameter exactly as sent, including `name=`; null if it is missing. */

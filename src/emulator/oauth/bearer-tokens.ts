@@ -13,6 +13,9 @@ export interface TokenClaims {
   readonly jkt?: string | undefined;
 }
 
+/** `jti`: the ID of an access token that is a JWT, which is no token itself. */
+type TokenKind = 'access_token' | 'refresh_token' | 'jti';
+
 /**
  * Access and refresh tokens contain their claims and a MAC. So the emulator stores grants but no tokens, and still
  * recognises a refresh token that was used a year and ten thousand generations ago.
@@ -25,14 +28,14 @@ export class BearerTokens {
     this.key = key;
   }
 
-  sign(kind: 'access_token' | 'refresh_token', claims: TokenClaims): string {
+  sign(kind: TokenKind, claims: TokenClaims): string {
     const { grantId, generation, issuedAt, lifetime, jkt } = claims;
     const text = [grantId, generation, issuedAt, lifetime, ...(jkt === undefined ? [] : [jkt])].join('.');
     return `${text}.${this.#mac(kind, text)}`;
   }
 
   /** The claims of a token that this emulator signed as this kind, or null. It does not check expiry and revocation. */
-  verify(kind: 'access_token' | 'refresh_token', token: string): TokenClaims | null {
+  verify(kind: TokenKind, token: string): TokenClaims | null {
     const end = token.lastIndexOf('.');
     const text = token.slice(0, end);
     if (end === -1 || !sameMac(token.slice(end + 1), this.#mac(kind, text))) return null;
@@ -42,7 +45,7 @@ export class BearerTokens {
   }
 
   /** The key encloses the text, which prevents length extension. A one-shot hash takes a fifth of an HMAC's time. */
-  #mac(kind: string, text: string): string {
+  #mac(kind: TokenKind, text: string): string {
     return hash('sha256', `${this.key} ${kind} ${text} ${this.key}`, 'base64url');
   }
 }

@@ -1,6 +1,5 @@
 import type { EffectiveSettings } from '../settings/effective-settings.ts';
 import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
-import type { IssuedSecrets } from './issued-secrets.ts';
 import { accessTokenHash, createIdToken, SigningKey, unsignedJwt } from './jwt.ts';
 
 /** What tokens say of a grant. */
@@ -38,7 +37,6 @@ interface GrantTokensContext {
   readonly issuer: (name: string | null | undefined) => string;
   /** The API that access tokens are for, if the client names none. */
   readonly api: () => string;
-  readonly issued: IssuedSecrets;
 }
 
 /** How every JWT begins: its header is a JSON object. */
@@ -57,35 +55,34 @@ export class GrantTokens {
     const iat = Math.floor(claims.issuedAt / 1000);
     const times = { iat, exp: iat + Math.ceil(lifetime) };
     const accessToken = this.#accessToken(grant, claims, times, settings);
-    const hasUser = grant.oauth2 === undefined || grant.oauth2.loggedInAt !== undefined;
     const isWanted = settings.idToken || grant.scope?.split(' ').includes('openid') === true;
     return {
       accessToken,
-      idToken: hasUser && isWanted ? this.#idToken(grant, accessToken, times, settings) : null,
+      idToken: isLogin(grant) && isWanted ? this.#idToken(grant, accessToken, claims, times, settings) : null,
     };
   }
 
   /** The claims of an access token, even if it is expired or revoked; null if this emulator did not issue it. */
   verifyAccessToken(token: string): TokenClaims | null {
     const { tokens, signingKey } = this.#context;
-    const jti = token.startsWith(JWT_START) ? signingKey.verify('at+jwt', token)?.['jti'] : token;
-    return typeof jti === 'string' ? tokens.verify('access_token', jti) : null;
+    if (!token.startsWith(JWT_START)) return tokens.verify('access_token', token);
+    return tokens.verify('jti', String(signingKey.verify('at+jwt', token)?.['jti']));
   }
 
-  /** A JWT (RFC 9068, 2.2) has the opaque token as its `jti`, so that both are recognised alike. */
+  /** A JWT (RFC 9068, 2.2) has the claims of the opaque token in its `jti`, so that both are recognised alike. */
   #accessToken(
     { oauth2, user, clientId, scope }: GrantSubject,
     claims: TokenClaims,
     times: TokenTimes,
     settings: EffectiveSettings,
   ): string {
-    const { tokens, signingKey, issuer, api, issued } = this.#context;
-    const jti = tokens.sign('access_token', claims);
-    if (settings.accessTokenFormat === 'opaque' || oauth2 === undefined) return jti;
+    const { tokens, signingKey, issuer, api } = this.#context;
+    if (settings.accessTokenFormat === 'opaque' || oauth2 === undefined) return tokens.sign('access_token', claims);
+    const jti = tokens.sign('jti', claims);
     const iss = issuer(oauth2.issuer);
     const aud = oauth2.resource ?? api();
     const own = { ...settings.clients.get(clientId)?.claims, ...settings.users.get(user)?.claims };
-    const token = signingKey.sign('at+jwt', {
+    return signingKey.sign('at+jwt', {
       ...{
         iss,
         aud,
@@ -99,12 +96,12 @@ export class GrantTokens {
       ...(oauth2.actor !== undefined && { act: { sub: oauth2.actor } }),
       ...own,
     });
-    return issued.record('access_token', token);
   }
 
   #idToken(
     { clientId, user, oauth2 }: GrantSubject,
     accessToken: string,
+    { generation }: TokenClaims,
     times: TokenTimes,
     settings: EffectiveSettings,
   ): string {
@@ -114,7 +111,8 @@ export class GrantTokens {
     const all = {
       ...{ ...claims, azp: clientId, at_hash: accessTokenHash(accessToken) },
       auth_time: Math.floor((oauth2.loggedInAt ?? 0) / 1000),
-      ...(oauth2.nonce !== undefined && { nonce: oauth2.nonce }),
+      // Not after a refresh (OpenID Connect Core, 12.2).
+      ...(oauth2.nonce !== undefined && generation === 1 && { nonce: oauth2.nonce }),
     };
     switch (settings.idTokenError) {
       case 'unsigned':
@@ -136,6 +134,11 @@ const WRONG_CLAIMS = {
   exp: { iat: 1, exp: 2 },
   nonce: { nonce: 'another-nonce' },
 } as const;
+
+/** Whether a user has logged in for a grant, and not a client or another token. */
+export function isLogin({ oauth2 }: GrantSubject): boolean {
+  return oauth2 === undefined || oauth2.loggedInAt !== undefined;
+}
 
 /** Whether a text can name an API: an absolute URI without a fragment (RFC 8707, 2). */
 export function isResource(text: string): boolean {

@@ -5,8 +5,7 @@ import type { EffectiveSettings } from '../settings/effective-settings.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
 import type { ClientAudit } from './client-audit.ts';
-import type { GrantSubject, GrantTokens } from './grant-tokens.ts';
-import type { IssuedSecrets } from './issued-secrets.ts';
+import { type GrantSubject, type GrantTokens, isLogin } from './grant-tokens.ts';
 
 /** A user's authorization of a client, and the state of its tokens. */
 export interface IssuedGrant extends GrantSubject {
@@ -90,7 +89,6 @@ interface GrantContext {
   readonly tokens: BearerTokens;
   readonly now: () => number;
   readonly grantTokens: GrantTokens;
-  readonly issued: IssuedSecrets;
   readonly audit: ClientAudit;
   readonly onChange: () => void;
 }
@@ -129,11 +127,11 @@ export class IssuedGrants {
   }
 
   /**
-   * Issues the first tokens of a grant. With `oneLoginPerUser` it revokes the user's other grants at this client.
+   * Issues the first tokens of a grant. With `oneLoginPerUser` a login revokes the user's other grants at this client.
    * @param jkt the thumbprint of the key that they are bound to, or null
    */
   issueTokens(grant: IssuedGrant, settings: EffectiveSettings, jkt: string | null = null): TokenResponseBody {
-    if (settings.oneLoginPerUser) {
+    if (settings.oneLoginPerUser && isLogin(grant)) {
       for (const other of this.#grants.values()) {
         if (other !== grant && other.clientId === grant.clientId && other.user === grant.user) other.revoked = true;
       }
@@ -146,10 +144,11 @@ export class IssuedGrants {
   /**
    * Exchanges the refresh token of an authenticated client for new tokens (RFC 6749, 6). The decision is synchronous,
    * so of two concurrent requests with one token the second finds it used. Within `refreshGraceTime` a used token gets
-   * the same tokens again (with `graceEndsOnUse` not after their first use), and within `refreshGrace` generations it gets
-   * new tokens. By `refreshRotation` a refresh may leave the refresh token in force. Otherwise it is refused, and with
-   * `onReuse: 'revoke-family'` its grant is revoked (RFC 9700, 4.14.2). Access tokens issued before stay valid until
-   * they expire, except with `refreshEndsAccessToken`. Another client's token changes nothing.
+   * the same tokens again if it proves the same key (with `graceEndsOnUse` not after their first use), and within
+   * `refreshGrace` generations it gets new tokens. By `refreshRotation` a refresh may leave the refresh token in
+   * force. Otherwise it is refused, and with `onReuse: 'revoke-family'` its grant is revoked (RFC 9700, 4.14.2).
+   * Access tokens issued before stay valid until they expire, except with `refreshEndsAccessToken`. Another client's
+   * token changes nothing.
    * @param claims of the refresh token, from {@link verifyRefreshToken}
    * @param jkt the thumbprint of the key that new tokens are bound to, or null
    */
@@ -169,8 +168,14 @@ export class IssuedGrants {
     const refused = endOfGrant(grant, settings, now);
     if (refused !== null) return { refused };
     const successor = grant.successors.find(({ generation }) => generation === claims.generation)?.claims;
+    const hasSameKey = successor?.jkt === (jkt ?? undefined);
     const wasUsed = settings.graceEndsOnUse && (grant.accessUsed ?? 0) >= (successor?.generation ?? 0);
-    if (successor !== undefined && !wasUsed && now < successor.issuedAt + 1000 * settings.refreshGraceTime) {
+    if (
+      successor !== undefined &&
+      hasSameKey &&
+      !wasUsed &&
+      now < successor.issuedAt + 1000 * settings.refreshGraceTime
+    ) {
       return this.#createResponse(grant, successor, settings, { now });
     }
     if (isUnusedTooLong(grant, claims, settings, now)) return { refused: 'the token has expired' };
@@ -189,7 +194,7 @@ export class IssuedGrants {
     if (settings.refreshEndsAccessToken) grant.accessFrom = grant.generation + 1;
     if (claims.generation === current && !isReplaced(claims, settings, now)) {
       grant.refreshToken = claims;
-      const access = this.#startGeneration(grant, settings.tokenLifetime, jkt, ['access_token']);
+      const access = this.#startGeneration(grant, settings.tokenLifetime, jkt);
       this.#context.onChange();
       return this.#createResponse(grant, access, settings, { refreshToken: claims });
     }
@@ -285,20 +290,12 @@ export class IssuedGrants {
     this.#grants.clear();
   }
 
-  #startGeneration(
-    grant: IssuedGrant,
-    lifetime: number,
-    jkt: string | null,
-    kinds: readonly ('access_token' | 'refresh_token')[] = ['access_token', 'refresh_token'],
-  ): TokenClaims {
+  #startGeneration(grant: IssuedGrant, lifetime: number, jkt: string | null): TokenClaims {
     grant.generation += 1;
     grant.refreshedAt = this.#context.now();
     this.#grants.set(grant.id, grant);
-    const { tokens, issued } = this.#context;
     const { id: grantId, generation, refreshedAt: issuedAt } = grant;
-    const claims = { grantId, generation, issuedAt, lifetime, ...(jkt !== null && { jkt }) };
-    for (const kind of kinds) issued.record(kind, tokens.sign(kind, claims));
-    return claims;
+    return { grantId, generation, issuedAt, lifetime, ...(jkt !== null && { jkt }) };
   }
 
   /** The token response for claims issued now or before. `expires_in` is the remaining lifetime of the access token. */

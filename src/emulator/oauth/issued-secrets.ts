@@ -8,6 +8,7 @@ export type SecretKind =
   | 'user_code'
   | 'access_token'
   | 'refresh_token'
+  | 'id_token'
   | 'registration_token';
 
 interface IssuedSecret {
@@ -28,9 +29,15 @@ export class IssuedSecrets {
     return value;
   }
 
-  /** The secrets of these kinds, or of all kinds if none is named; oldest first. */
+  /** Records the tokens of a response. */
+  recordTokens(body: { readonly [Kind in 'access_token' | 'refresh_token' | 'id_token']?: string }): void {
+    for (const kind of ['access_token', 'refresh_token', 'id_token'] as const)
+      if (body[kind] !== undefined) this.record(kind, body[kind]);
+  }
+
+  /** The secrets of these kinds, or of all kinds if none is named, each once; oldest first. */
   list(kinds: readonly SecretKind[]): string[] {
     const selected = this.#issued.values().filter(({ kind }) => kinds.length === 0 || kinds.includes(kind));
-    return selected.map(({ value }) => value);
+    return [...new Set(selected.map(({ value }) => value))];
   }
 }

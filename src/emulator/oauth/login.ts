@@ -1,5 +1,4 @@
 import * as v from 'valibot';
-import { parseForm } from '../../system/http/form.ts';
 import { codeDeliveryUrl, type EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
 import {
@@ -8,6 +7,7 @@ import {
   denyAuthorization,
   type ErrorRedirect,
   encodeParameter,
+  parseParameters,
   readAuthorizationRequest,
   readHelperRequest,
   withQueryParameters,
@@ -150,7 +150,7 @@ async function readAuthorizeUrl(portal: EmulatedPortal, text: string): Promise<A
   }
   // As it was sent, because the client gets its state back unchanged.
   const query = /\?([^#]*)/.exec(text)?.[1] ?? '';
-  const request = await read(portal, query, parseForm(query));
+  const request = await read(portal, query, parseParameters(query));
   if (typeof request !== 'string') return request;
   throw new LoginError(`authorize_url: must be a valid authorization request (found ${request})`);
 }

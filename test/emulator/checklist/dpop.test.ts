@@ -83,6 +83,14 @@ test('RFC 9449, 5: a public client refreshes only with the key of its refresh to
   const tool = await client.discovery(issuer, TOOL.id, TOOL.secret, undefined, insecure);
   const own = await client.clientCredentialsGrant(tool, {}, { DPoP: handle });
   expect((await cloud.callApi(own.access_token, handle)).status).toBe(200);
+  emulator.change({ refreshGraceTime: 60 });
+  const authorizeUrl = client.buildAuthorizationUrl(tool, { redirect_uri: TOOL.redirectUris[1] ?? '' }).href;
+  const { location } = await emulator.login({ authorizeUrl, user: ALICE.name });
+  const first = await client.authorizationCodeGrant(tool, new URL(location), undefined, {}, { DPoP: handle });
+  const refresh = (DPoP: client.DPoPHandle) => client.refreshTokenGrant(tool, first.refresh_token ?? '', {}, { DPoP });
+  const second = await refresh(otherHandle);
+  await expect(refresh(handle)).rejects.toMatchObject({ error: 'invalid_grant' });
+  expect((await refresh(otherHandle)).access_token).toBe(second.access_token);
 });
 
 test('RFC 9449, 4.3: a proof is refused for another request, with a wrong type, key, age or hash, and at its second use', async () => {

@@ -45,6 +45,10 @@ test('RFC 8693, 2.1: an access token is exchanged for one of another client, wit
   expect(decodeJwt(less.access_token)).toMatchObject({ sub: 'user-1', client_id: BACKEND.id, scope: 'read' });
   expect((await whoami(cloud.emulator, less.access_token)).status).toBe(200);
   expect(cloud.config.serverMetadata().grant_types_supported).toContain(GRANT_TYPE);
+  cloud.emulator.change({ oneLoginPerUser: true, scopeSeparator: 'comma' });
+  expect(await cloud.exchange(cloud.subject)).toMatchObject({ scope: 'openid,read,write' });
+  await client.genericGrantRequest(cloud.tool, GRANT_TYPE, cloud.subject);
+  expect((await whoami(cloud.emulator, cloud.tokens.access_token)).status).toBe(200);
 });
 
 test('RFC 8693, 2.1: resource or audience names the API of the new token', async () => {
@@ -54,6 +58,10 @@ test('RFC 8693, 2.1: resource or audience names the API of the new token', async
   for (const one of audiences)
     found.push(decodeJwt((await cloud.exchange({ ...cloud.subject, ...one })).access_token).aud);
   expect(found).toEqual([API, 'orders', API]);
+  const several = new URLSearchParams({ ...cloud.subject, resource: 'https://api.example/stock' });
+  several.append('resource', API);
+  const last = await client.genericGrantRequest(cloud.config, GRANT_TYPE, several);
+  expect(decodeJwt(last.access_token).aud).toBe(API);
 });
 
 test('RFC 8693, 2.1: an ID token is exchanged until it has expired', async () => {

@@ -98,7 +98,15 @@ test('no issuer accepts the codes and tokens of another one', async () => {
   expect(await errorOf(await post(`${staff.issuer}/oauth2/token`, { ...form, ...credentials }))).toEqual([
     ...[400, 'invalid_grant'],
   ]);
-  expect((await main.exchange(location)).token_type).toBe('bearer');
+  const own = await main.exchange(location);
+  expect(await errorOf(await post(`${staff.issuer}/oauth2/token`, { ...form, ...credentials }))).toEqual([
+    ...[400, 'invalid_grant'],
+  ]);
+  expect(await client.tokenIntrospection(main.config, own.access_token)).toMatchObject({ active: true });
+  const ofStaff = { grant_type: 'refresh_token', refresh_token: (await staff.logIn()).refresh_token ?? '' };
+  expect(await errorOf(await post(`${emulator.frontendUrl}/sso/token`, { ...ofStaff, ...credentials }))).toEqual([
+    ...[400, 'invalid_grant'],
+  ]);
   const device = await client.initiateDeviceAuthorization(main.config, {});
   expect((await get(`${staff.issuer}/oauth2/device?user_code=${device.user_code}`)).status).toBe(400);
   const poll = { grant_type: 'urn:ietf:params:oauth:grant-type:device_code', device_code: device.device_code };
