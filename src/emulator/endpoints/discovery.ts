@@ -4,9 +4,8 @@ import { addOAuth2Route } from '../http/routes.ts';
 import { ASSERTION_ALGORITHMS } from '../oauth/client-assertions.ts';
 import { PROMPTS } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
+import { DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE } from '../settings/client-registry.ts';
 import type { Settings } from '../settings/settings.ts';
-import { DEVICE_GRANT_TYPE } from './oauth2-token.ts';
-import { EXCHANGE_GRANT_TYPE } from './token-exchange.ts';
 
 /** Serves the metadata of the generic OAuth 2.0 server (RFC 8414, 3; OpenID Connect Discovery, 4). */
 export function serveDiscovery(app: FastifyInstance): void {
@@ -66,7 +65,7 @@ function serverMetadata(portal: EmulatedPortal): object {
     token_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
     revocation_endpoint_auth_methods_supported: methods,
     revocation_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
-    introspection_endpoint_auth_methods_supported: methods,
+    introspection_endpoint_auth_methods_supported: methods.filter((method) => method !== 'none'),
     introspection_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
     ...(settings.pkce !== 'ignored' && { code_challenge_methods_supported: ['S256'] }),
     ...(settings.dpop !== 'ignored' && { dpop_signing_alg_values_supported: ASSERTION_ALGORITHMS }),

@@ -1,20 +1,23 @@
 import type { FastifyInstance } from 'fastify';
-import { invalidRequest, sendOAuthError } from '../http/oauth-error.ts';
+import { authenticationError, invalidRequest, sendOAuthError } from '../http/oauth-error.ts';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
 import { readClientRequest } from '../http/token-request.ts';
 import { subjectOf } from '../oauth/grant-tokens.ts';
 import { isIssuedBy } from '../oauth/issuers.ts';
+import { isPublic } from '../settings/client-registry.ts';
 
 /**
- * Serves token introspection (RFC 7662) to every client that authenticates as at the token endpoint. It ignores
- * `token_type_hint`, because it recognises both kinds of tokens without it.
+ * Serves token introspection (RFC 7662) to every client with a secret or keys, which authenticates as at the token
+ * endpoint. It ignores `token_type_hint`, because it recognises both kinds of tokens without it.
  */
 export function serveIntrospection(app: FastifyInstance): void {
   addOAuth2Route(app, '/oauth2/introspect', 'introspect', {
     POST(request, reply) {
       const received = readClientRequest(request);
       if ('problem' in received) return sendOAuthError(reply, received.problem);
+      if (isPublic(received.client))
+        return sendOAuthError(reply, authenticationError('a public client may not inspect tokens').problem);
       const token = received.form.get('token');
       if (token === undefined) return sendOAuthError(reply, invalidRequest('token is missing'));
       const { portal } = requestContext(request);

@@ -9,12 +9,10 @@ import type { IssuedGrant, TokenResponseBody } from '../oauth/issued-grants.ts';
 import { isIssuedBy } from '../oauth/issuers.ts';
 import { readRequestedScope, rejectCodeVerifier } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
+import { DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE, isPublic } from '../settings/client-registry.ts';
 import type { Settings } from '../settings/settings.ts';
 import { findUnusedCode } from './token.ts';
-import { EXCHANGE_GRANT_TYPE, exchangeToken } from './token-exchange.ts';
-
-/** RFC 8628, 3.4. */
-export const DEVICE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
+import { exchangeToken } from './token-exchange.ts';
 
 /**
  * Serves the token endpoint of the generic OAuth 2.0 server (RFC 6749, 4.1.3 and 6; RFC 7636, 4.6; RFC 8628, 3.4). It
@@ -61,14 +59,14 @@ function handleTokenRequest(
   if (grant === 'authorization_code') return exchangeCode(portal, received);
   if (grant === 'device_code') return pollDeviceCode(portal, received);
   if (grant === 'client_credentials' || grant === 'token_exchange') {
-    if (client.secret === null && client.jwks === null)
+    if (isPublic(client))
       return { status: 400, error: 'unauthorized_client', description: 'a public client may not use this grant_type' };
     return grant === 'client_credentials' ? grantToClient(portal, received) : grantForToken(portal, received);
   }
   if (!form.has('refresh_token')) return invalidRequest('refresh_token is missing');
   const grantOfToken = portal.grants.findByRefreshToken(client.id, refreshToken);
   if (grantOfToken === null || !isIssuedBy(portal, grantOfToken)) return invalidGrant('unknown token');
-  const isBound = client.secret === null && client.jwks === null && refreshToken?.jkt !== undefined;
+  const isBound = isPublic(client) && refreshToken?.jkt !== undefined;
   if (isBound && refreshToken.jkt !== jkt) return invalidGrant('the refresh token is bound to another key');
   const tokens = portal.grants.refresh(client.id, refreshToken, portal.settings, jkt);
   if ('refused' in tokens) return invalidGrant(tokens.refused);

@@ -37,7 +37,9 @@ export function serveRegistration(app: FastifyInstance): void {
     async DELETE(request, reply) {
       const client = authenticate(request, reply);
       if (client === undefined) return reply;
-      requestContext(request).portal.settings.clients.remove(client.id);
+      const { grants, settings } = requestContext(request).portal;
+      settings.clients.remove(client.id);
+      for (const grant of grants.all()) if (grant.clientId === client.id) grants.revoke(grant, 'grant');
       return reply.code(204).send();
     },
   });

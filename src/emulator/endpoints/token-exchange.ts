@@ -6,9 +6,6 @@ import { isIssuedBy, verifyIdToken } from '../oauth/issuers.ts';
 import { readRequestedScope } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
 
-/** RFC 8693, 2.1. */
-export const EXCHANGE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:token-exchange';
-
 /** RFC 8693, 3. */
 const TOKEN_TYPES = 'urn:ietf:params:oauth:token-type:';
 

@@ -84,8 +84,12 @@ export function authenticateOAuth2Client(
     basic,
     assertion: form.get('client_assertion'),
   };
-  if (credentials.assertion !== undefined) return verifyAssertion(portal, url, form, credentials);
-  const isAlone = credentials.secret === undefined && basic === undefined;
+  const { secret, assertion } = credentials;
+  const isOne = [secret, basic, assertion].filter((method) => method !== undefined).length < 2;
+  const mayBeBoth = settings.clientAuthentication === 'both' && assertion === undefined;
+  if (!isOne && !mayBeBoth) return { problem: invalidRequest('more than one method of client authentication') };
+  if (assertion !== undefined) return verifyAssertion(portal, url, form, credentials.id, assertion);
+  const isAlone = secret === undefined && basic === undefined;
   const waived = isAlone ? waivedAuthentication(portal, url, form) : 'same';
   if (waived === 'nothing' && credentials.id === undefined) return clientOfRefreshToken(portal, form);
   const id = credentials.id ?? credentials.basic?.id ?? '';
@@ -138,10 +142,10 @@ function rejectCredentials(client: Client, credentials: Credentials, method: str
   const isCorrect = (one: string | undefined) => isSecretOf(client, one ?? '');
   switch (method) {
     case 'post':
-      if (inHeader || !inForm) return 'use client_id and client_secret in the form';
+      if (!inForm) return 'use client_id and client_secret in the form';
       return isCorrect(secret) ? null : 'client authentication failed';
     case 'basic':
-      if (!inHeader || inForm) return 'use HTTP Basic';
+      if (!inHeader) return 'use HTTP Basic';
       return isCorrect(basic?.secret) ? null : 'client authentication failed';
     case 'both':
       if (!inHeader || !inForm || credentials.id === undefined) return 'use HTTP Basic and the form together';
@@ -162,12 +166,10 @@ async function verifyAssertion(
   portal: EmulatedPortal,
   url: string,
   form: ReadonlyMap<string, string>,
-  { id, secret, basic, assertion = '' }: Credentials,
+  id: string | undefined,
+  assertion: string,
 ): Promise<ClientAuthentication> {
   const { clientAuthentication, clients } = portal.settings;
-  if (secret !== undefined || basic !== undefined) {
-    return { problem: invalidRequest('more than one method of client authentication') };
-  }
   if (form.get('client_assertion_type') !== ASSERTION_TYPE) {
     return { problem: invalidRequest(`client_assertion_type must be ${ASSERTION_TYPE}`) };
   }

@@ -23,7 +23,7 @@ export function allowWebPages(app: FastifyInstance): void {
     if (method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined) return;
     const headers = request.headers['access-control-request-headers'];
     if (headers !== undefined) reply.header('access-control-allow-headers', headers);
-    return reply.header('access-control-allow-methods', 'GET, POST').code(204).send();
+    return reply.header('access-control-allow-methods', 'GET, POST, PUT, DELETE').code(204).send();
   });
 }
 

@@ -1,9 +1,7 @@
 import * as v from 'valibot';
 import { type EmulatorOperation, JwkSet } from '../api/operation.ts';
-import { DEVICE_GRANT_TYPE } from '../endpoints/oauth2-token.ts';
-import { EXCHANGE_GRANT_TYPE } from '../endpoints/token-exchange.ts';
 import { TokenResponseBody } from '../oauth/issued-grants.ts';
-import { RegistrationMetadata } from '../settings/client-registry.ts';
+import { DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE, RegistrationMetadata } from '../settings/client-registry.ts';
 import { authorizationFields, challengeFields } from './page-operations.ts';
 import { invalidBearer, oauthErrorBody, text, url } from './portal-operations.ts';
 
@@ -32,7 +30,7 @@ const ServerMetadata = v.strictObject({
   token_endpoint_auth_signing_alg_values_supported: v.array(v.string()),
   revocation_endpoint_auth_methods_supported: texts('By the setting client_authentication'),
   revocation_endpoint_auth_signing_alg_values_supported: v.array(v.string()),
-  introspection_endpoint_auth_methods_supported: texts('By the setting client_authentication'),
+  introspection_endpoint_auth_methods_supported: texts('The same, without none'),
   introspection_endpoint_auth_signing_alg_values_supported: v.array(v.string()),
   code_challenge_methods_supported: v.exactOptional(texts('Left out if PKCE is ignored')),
   authorization_response_iss_parameter_supported: v.boolean(),

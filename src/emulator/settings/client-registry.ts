@@ -18,6 +18,11 @@ export interface Client {
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
+/** Whether a client has nothing to authenticate with (RFC 6749, 2.1). */
+export function isPublic({ secret, jwks }: Client): boolean {
+  return secret === null && jwks === null;
+}
+
 /**
  * Whether a browser may be sent to an address: an absolute URI in visible ASCII, as a Location needs (RFC 3986, 2),
  * without a fragment (RFC 6749, 3.1.2), and no script.
@@ -33,6 +38,16 @@ export const redirectUri = v.message(
 );
 const addresses = v.pipe(v.array(redirectUri), v.maxLength(20));
 
+/** RFC 8628, 3.4. */
+export const DEVICE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
+/** RFC 8693, 2.1. */
+export const EXCHANGE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:token-exchange';
+/** The values of `grant_type` at `/oauth2/token`. */
+const GRANT_TYPES = [
+  ...(['authorization_code', 'refresh_token', 'client_credentials', 'device_code'] as const),
+  ...([DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE] as const),
+];
+
 /** RFC 7591, 2. Other members are ignored, as the RFC says. */
 export const RegistrationMetadata = v.object({
   redirect_uris: v.optional(addresses, []),
@@ -43,8 +58,8 @@ export const RegistrationMetadata = v.object({
     v.picklist(['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt']),
     'client_secret_basic',
   ),
-  grant_types: v.optional(v.array(v.string()), ['authorization_code']),
-  response_types: v.optional(v.array(v.string()), ['code']),
+  grant_types: v.optional(v.array(v.picklist(GRANT_TYPES)), ['authorization_code']),
+  response_types: v.optional(v.array(v.picklist(['code'])), ['code']),
   scope: v.optional(v.string()),
   jwks: v.optional(v.looseObject({ keys: v.array(v.looseObject({ kty: v.string() })) })),
 });

@@ -45,7 +45,8 @@ test('RFC 9449, 6: the tokens of a request with a proof are bound to its key, an
   const cnf = { jkt: cloud.jkt };
   expect(tokens.token_type).toBe('dpop');
   expect(decodeJwt(tokens.access_token)).toMatchObject({ cnf });
-  const inspected = await client.tokenIntrospection(cloud.config, tokens.access_token);
+  const tool = await client.discovery(new URL(cloud.emulator.frontendUrl), TOOL.id, TOOL.secret, undefined, insecure);
+  const inspected = await client.tokenIntrospection(tool, tokens.access_token);
   expect(inspected).toMatchObject({ token_type: 'DPoP', cnf });
   expect((await cloud.logIn()).token_type).toBe('bearer');
 });

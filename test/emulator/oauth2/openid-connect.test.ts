@@ -143,8 +143,8 @@ test('a client gets access of its own without a refresh token or an ID token, an
   expect(await errorOf(await post(endpoint, refused))).toEqual([400, 'unsupported_grant_type']);
 });
 
-test('introspection tells whether a token is valid, and nothing about one that is not', async () => {
-  await using provider = await startProvider();
+test('introspection tells a client with a secret whether a token is valid, and nothing about one that is not', async () => {
+  await using provider = await startProvider({ clients: [TOOL, { id: 'browser' }] });
   const { config } = provider;
   const { access_token, refresh_token = '' } = await provider.logIn('openid read');
   const about = { active: true, sub: 'alice', client_id: TOOL.id, scope: 'openid read' };
@@ -154,6 +154,10 @@ test('introspection tells whether a token is valid, and nothing about one that i
   await client.tokenRevocation(config, refresh_token);
   for (const ended of [access_token, refresh_token, 'of-another-server'])
     expect(await client.tokenIntrospection(config, ended)).toEqual({ active: false });
+  const { introspection_endpoint = '', ...metadata } = config.serverMetadata();
+  const open = await post(introspection_endpoint, { client_id: 'browser', token: access_token });
+  expect(await errorOf(open)).toEqual([401, 'invalid_client']);
+  expect(metadata['introspection_endpoint_auth_methods_supported']).not.toContain('none');
   provider.emulator.change({ refreshLifetime: 60 });
   const unused = (await provider.logIn()).refresh_token ?? '';
   provider.emulator.advance(61);
@@ -175,6 +179,7 @@ test('scripts of web pages of this machine may call the endpoints for programs, 
   const preflight = async (origin: string, path: string) => {
     const headers = { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'dpop' };
     const answer = await fetch(`${emulator.frontendUrl}${path}`, { method: 'OPTIONS', headers });
+    if (answer.ok) expect(answer.headers.get('access-control-allow-methods')).toBe('GET, POST, PUT, DELETE');
     return [answer.status, answer.headers.get('access-control-allow-origin')];
   };
   const own = 'http://localhost:5173';

@@ -2,7 +2,7 @@ import { decodeJwt } from 'jose';
 import * as client from 'openid-client';
 import { expect, test } from 'vitest';
 import { startEmulator } from '../../../src/emulator/index.ts';
-import { ALICE, errorOf, get } from '../portal-client.ts';
+import { ALICE, errorOf, get, parseTokens, post, whoami } from '../portal-client.ts';
 
 const REDIRECT_URI = 'http://localhost:3000/callback';
 const insecure = { execute: [client.allowInsecureRequests] };
@@ -60,7 +60,13 @@ test('a registration is read, replaced and removed only with its own token, and 
   expect(await (await send('GET', uri, undefined, token)).json()).toEqual(own);
   const changed = { redirect_uris: ['https://app.example/cb'], client_name: 'Renamed' };
   expect(await (await send('PUT', uri, changed, token)).json()).toMatchObject({ ...own, ...changed });
+  const { client_id = '', client_secret = '' } = own;
+  const form = { grant_type: 'client_credentials' };
+  const basic = { authorization: `Basic ${Buffer.from(`${client_id}:${client_secret}`).toString('base64')}` };
+  const { access_token } = await parseTokens(await post(`${emulator.frontendUrl}/oauth2/token`, form, basic));
+  expect((await whoami(emulator, access_token)).status).toBe(200);
   expect((await send('DELETE', uri, undefined, token)).status).toBe(204);
+  expect((await whoami(emulator, access_token)).status).toBe(401);
   expect((await send('GET', uri, undefined, token)).status).toBe(401);
   await emulator.reset();
   const ended = other['registration_access_token'];
@@ -75,6 +81,8 @@ test.for([
   ['invalid_redirect_uri', { client_name: 'without an address' }],
   ['invalid_client_metadata', { redirect_uris: [REDIRECT_URI], token_endpoint_auth_method: 'tls_client_auth' }],
   ['invalid_client_metadata', { redirect_uris: [REDIRECT_URI], token_endpoint_auth_method: 'private_key_jwt' }],
+  ['invalid_client_metadata', { redirect_uris: [REDIRECT_URI], grant_types: ['implicit'] }],
+  ['invalid_client_metadata', { redirect_uris: [REDIRECT_URI], response_types: ['token'] }],
   ['invalid_client_metadata', 'no object'],
 ] as const)('a registration is refused with %s if its metadata are %j', async ([error, metadata]) => {
   await using emulator = await startEmulator();
