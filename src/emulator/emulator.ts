@@ -81,7 +81,7 @@ export interface Emulator extends AsyncDisposable {
    * @throws LoginError if the URL, the state or the user is invalid
    */
   login(request: LoginRequest): Promise<LoginResult>;
-  /** The open login pages at which the user has neither logged in nor refused, oldest first. */
+  /** The open login pages of the helper flow at which the user has neither logged in nor refused, oldest first. */
   logins(): readonly WaitingLogin[];
   /**
    * Allows or refuses the access of a device without a browser (RFC 8628). The device gets it with its next poll.

@@ -119,7 +119,10 @@ export async function readHelperRequest(
   return { client: owner, flow: 'helper', state: checked.state, jwt };
 }
 
-/** Issues a code after the user has allowed access, unless the client demands another user. @returns the URL to which the browser is redirected */
+/**
+ * Issues a code after the user has allowed access, unless the client demands another user.
+ * @returns the URL to which the browser is redirected
+ */
 export function allowAuthorization(
   portal: EmulatedPortal,
   request: AuthorizationRequest,

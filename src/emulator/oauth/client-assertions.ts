@@ -15,7 +15,7 @@ export class ClientAssertions {
   readonly #used = new BoundedMap<true>(MAX_ASSERTIONS);
   readonly #wall: () => number;
 
-  /** @param wall the time of the machine, by which clients make assertions, also after a test has advanced the emulator's */
+  /** @param wall the time of the machine, by which clients sign, also after a test has advanced the emulator's */
   constructor(wall: () => number) {
     this.#wall = wall;
   }
