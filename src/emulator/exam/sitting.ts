@@ -168,14 +168,13 @@ export class Sitting implements AsyncDisposable {
     this.start();
   }
 
-  /** Adds a fault to the next refresh. @returns the refresh that it was applied to */
+  /** Adds a fault to the next refresh. @returns that refresh, as soon as it has arrived */
   async faultNextRefresh(fault: TokenFault): Promise<WireRequest> {
     const since = this.mark;
-    const { id } = this.emulator.addFault({ ...fault, endpoint: 'token', grantType: 'refresh_token' } as RequestFault);
-    const isHit = (request: WireRequest) => request.logged.fault === id;
+    this.emulator.addFault({ ...fault, endpoint: 'token', grantType: 'refresh_token' } as RequestFault);
     return this.until('a refresh', () => {
       this.#failIfDead(since, 'refresh');
-      return this.refreshes(since).find(isHit);
+      return this.refreshes(since)[0];
     });
   }
 

@@ -102,7 +102,8 @@ export const FAULTS: readonly Situation[] = [
       await sitting.working();
       const silent = await sitting.faultNextRefresh({ kind: 'hang' });
       const since = sitting.wire.requests.indexOf(silent) + 1;
-      await sitting.until('another refresh', () => sitting.refreshes(since)[0], { seconds: 45 });
+      // Many HTTP clients wait for a minute.
+      await sitting.until('another refresh', () => sitting.refreshes(since)[0], { seconds: 75 });
       await sitting.recovered(since);
       return 'no answer to a refresh, and then another one';
     },
