@@ -87,6 +87,7 @@ again a second after an error, and stores what it gets. So some failures are mat
 \`retry-after-seconds\`, \`retry-after-date\` and \`too-many-requests\` where it neither waits nor retries by itself, \`no-answer\` where it has no default
 timeout, \`only-basic\` and \`only-post\` where its user chooses the method, \`revoked\` where its error
 has no code to act on. A client that does not do what a group is about, such as a login by device code, has "–" there.
+Latchkey is the hub of this project: the program is one of its appliances, and the hub begins with an imported refresh token.
 
 Passed situations, of those that apply:
 

@@ -34,6 +34,16 @@ function debian(name: string): () => string {
   return () => `Debian ${execFileSync('dpkg-query', ['--show', name], { encoding: 'utf8' }).trim().split('\t')[1]}`;
 }
 
+/** A package of Debian for its Python. */
+function python(name: string, adapter: string): ExaminedClient {
+  return {
+    ...{ name, adapter, version: debian(`python3-${name.toLowerCase()}`) },
+    command: ['/usr/bin/python3', '-B', `{adapters}/${adapter}`],
+  };
+}
+
+const latchkey = join(import.meta.dirname, '../latchkey');
+
 /** All of them, in the order of the page. */
 export const CLIENTS: readonly ExaminedClient[] = [
   npm('openid-client'),
@@ -44,6 +54,12 @@ export const CLIENTS: readonly ExaminedClient[] = [
   npm('axios-oauth-client'),
   npm('google-auth-library'),
   npm('@modelcontextprotocol/sdk', 'modelcontextprotocol-sdk.mjs'),
+  npm('better-auth'),
+  npm('oidc-client-ts'),
+  npm('passport-oauth2-refresh'),
+  npm('node-red-contrib-oauth2'),
+  python('requests-oauthlib', 'requests-oauthlib.py'),
+  python('Authlib', 'authlib-session.py'),
   {
     name: 'golang.org/x/oauth2',
     adapter: 'golang-x-oauth2.go',
@@ -51,5 +67,11 @@ export const CLIENTS: readonly ExaminedClient[] = [
     build:
       'cd "$scratch" && GO111MODULE=off GOPATH=/usr/share/gocode GOCACHE="$scratch/cache" /usr/bin/go build -o client "$adapters/golang-x-oauth2.go"',
     command: ['{scratch}/client'],
+  },
+  {
+    name: 'latchkey',
+    adapter: 'latchkey.mjs',
+    version: () => `this clone, ${execFileSync(latchkey, ['--version'], { encoding: 'utf8' }).trim()}`,
+    command: ['{node}', '{adapters}/latchkey.mjs'],
   },
 ];

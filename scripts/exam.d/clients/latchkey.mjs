@@ -1,0 +1,75 @@
+// This hub: it begins with the refresh token by `latchkey connection import`, and this program is its appliance. It takes
+// tokens from the hub's port on loopback, and reports those that the API refuses (docs/appliances.md).
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { env, known } from './program.mjs';
+
+const latchkey = join(import.meta.dirname, '../../../dist/main.js');
+const folder = join(env.STATE_DIR, 'hub');
+const file = (name) => join(folder, name);
+// A port that nobody else listens on.
+const { port } = new URL(known.redirectUri);
+const secret = 'the-secret-of-an-appliance';
+const pause = () => new Promise((resolve) => setTimeout(resolve, 1000));
+
+if (!env.OAUTH_REFRESH_TOKEN) process.exit(1);
+if (!existsSync(file('latchkey.toml'))) {
+  mkdirSync(file('state'), { recursive: true, mode: 0o700 });
+  const write = (name, text) => writeFileSync(file(name), text, { mode: 0o600 });
+  write('appliance.secret', secret);
+  if (known.secret) write('portal.secret', known.secret);
+  write(
+    'latchkey.toml',
+    `hub = { state_dir = "${file('state')}" }
+lan = { http_port = 0, https_port = 0, listen = ["127.0.0.1"], address = "127.0.0.1", mdns = false }
+local = { port = ${port} }
+metrics = { listen = "" }
+[portals.cloud]
+issuer = ${JSON.stringify(env.OAUTH_ISSUER)}
+client_id = ${JSON.stringify(known.id)}
+${known.secret ? 'client_secret_file = "portal.secret"' : ''}
+[appliances.exam]
+connection = "exam"
+secret_file = "appliance.secret"
+[connections.exam]
+`,
+  );
+}
+const config = ['--config', file('latchkey.toml')];
+
+/** Asks an endpoint of the hub. @throws if it does not respond with JSON */
+async function ask(path, form) {
+  const authorization = `Basic ${Buffer.from(`exam:${secret}`).toString('base64')}`;
+  const url = `http://127.0.0.1:${port}/oauth/${path}`;
+  const response = await fetch(url, { method: 'POST', headers: { authorization }, body: new URLSearchParams(form) });
+  return response.json();
+}
+const askForToken = () => ask('token', { grant_type: 'client_credentials' }).catch(() => null);
+
+// A second program with this folder is one more appliance of the hub that runs.
+if ((await askForToken()) === null) {
+  const serve = spawn(process.execPath, [latchkey, 'serve', ...config], { stdio: 'inherit' });
+  serve.on('exit', (status) => process.exit(status ?? 1));
+  process.on('SIGTERM', () => serve.kill());
+  while ((await askForToken()) === null) await pause();
+}
+if (!existsSync(file('imported'))) {
+  const input = env.OAUTH_REFRESH_TOKEN;
+  execFileSync(process.execPath, [latchkey, 'connection', 'import', 'exam', ...config], {
+    input,
+    stdio: ['pipe', 'inherit', 'inherit'],
+  });
+  writeFileSync(file('imported'), '');
+}
+
+async function call() {
+  const { access_token: token, expires_in: lifetime } = (await askForToken()) ?? {};
+  if (token === undefined) return;
+  const end = performance.now() + 1000 * lifetime;
+  const { status } = await fetch(env.API_URL, { headers: { authorization: `Bearer ${token}` } });
+  if (status === 401 && performance.now() < end) await ask('revoke', { token });
+}
+for (; ; await pause()) {
+  await Promise.allSettled(Array.from({ length: Number(env.API_CONCURRENCY) || 1 }, call));
+}
