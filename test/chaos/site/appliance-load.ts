@@ -18,7 +18,10 @@ const MAX_RELOADS = 60;
 const RELOAD_INTERVAL = 2000;
 
 const [portal = '', portalCa = ''] = process.argv.slice(2);
-const portalAgent = new Agent({ connections: 16, connect: { ca: Buffer.from(portalCa, 'base64').toString() } });
+const portalTls = { ca: Buffer.from(portalCa, 'base64').toString() };
+const portalAgent = new Agent({ connections: 16, connect: portalTls });
+/** For commands, which are not repeated: no connection is kept, because the portal may close it while one is on its way. */
+const commandAgent = new Agent({ pipelining: 0, connect: portalTls });
 const counts = {
   requests: 0,
   tokens: 0,
@@ -71,7 +74,7 @@ async function execute(command: LoadCommand): Promise<unknown> {
 async function askPortal(method: string, path: string, body: unknown): Promise<{ status: number; answer: unknown }> {
   const response = await request(`${portal}${path}`, {
     method: method as 'GET',
-    dispatcher: portalAgent,
+    dispatcher: commandAgent,
     ...(body !== undefined && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
   });
   const text = await response.body.text();
@@ -80,7 +83,7 @@ async function askPortal(method: string, path: string, body: unknown): Promise<{
 
 async function logIn({ url, user, password }: Extract<LoadCommand, { do: 'log_in' }>): Promise<string> {
   const form = new URLSearchParams({ username: user, password });
-  const limits = () => ({ dispatcher: portalAgent, signal: AbortSignal.timeout(ANSWER_TIMEOUT) });
+  const limits = () => ({ dispatcher: commandAgent, signal: AbortSignal.timeout(ANSWER_TIMEOUT) });
   let page = await fetch(url, { method: 'POST', body: form, ...limits() });
   let text = await page.text();
   // On a busy machine the exchange of the code may take longer than the hub lets a browser wait; its page reloads then.
@@ -98,7 +101,7 @@ async function logInElsewhere(command: Extract<LoadCommand, { do: 'log_in_elsewh
     const { answer } = await askPortal('POST', '/_emulator/login', body);
     return answer as { location: string };
   };
-  return (await OtherClient.logIn({ ...client, baseUrl: portal, login, dispatcher: portalAgent }, user)).refreshToken;
+  return (await OtherClient.logIn({ ...client, baseUrl: portal, login, dispatcher: commandAgent }, user)).refreshToken;
 }
 
 /** One appliance, until the load is stopped. */

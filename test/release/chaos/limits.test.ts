@@ -141,7 +141,7 @@ describe('limits on ended pairings', () => {
     // The oldest one is removed when another one begins.
     expect(known(ended)).toEqual(ended.slice(-1001));
     expect(known([flow, open.id])).toEqual([flow, open.id]);
-    expect(deviceFlows.poll(wallbox.id, deviceCode)).toEqual({ kind: 'paired' });
+    expect(deviceFlows.poll(wallbox.id, deviceCode)).toEqual({ kind: 'paired', connection: wallbox.connection });
     await home.time.pass(60 * 60_000);
     await end();
     expect(known([flow])).toEqual([]);

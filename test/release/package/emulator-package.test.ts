@@ -178,12 +178,16 @@ describe.each(selectRows<22 | 24>([22, 24], [22]))("the emulator's npm package o
       timeout: scaleDeadline(60_000),
     };
     const { stdout } = await run('npx', ['--yes', '--prefer-offline', archive, '--help'], options);
-    expect(stdout).toMatch(/^Usage: latchkey-emulator \[options\]\n/);
+    expect(stdout).toMatch(/^Usage: latchkey-emulator \[options\] \[command\]\n/);
     expect((await run(nodes[major], ['--version'])).stdout).toMatch(new RegExp(`^v${major}\\.`));
     expect((await emulator(nodes[major], '--version')).stdout).toBe(`${VERSION}\n`);
     await expect(emulator(nodes[major], '--token-lifetime', 'soon')).rejects.toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/^latchkey-emulator: .*--token-lifetime.*\n\(see "latchkey-emulator --help"\)\n$/),
+    });
+    await expect(emulator(nodes[major], 'exam', '--', 'sh', '-c', 'exit 3')).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^latchkey-emulator: the program ended with status 3 /),
     });
   });
 
