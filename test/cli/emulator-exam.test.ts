@@ -1,5 +1,6 @@
-import { readdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { clientWith } from '../emulator/exam/run-exam.ts';
 import { runLatchkey, spawnLatchkey } from './command.ts';
@@ -60,13 +61,13 @@ test('emulator exam explains a failure with what was seen, what is right and who
 });
 
 test('SIGINT ends an exam with one line, and leaves neither a program nor a folder behind', async () => {
-  const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith('latchkey-exam-'));
-  const before = new Set(folders());
-  const running = spawnLatchkey(exam('--', 'sh', '-c', 'echo $$ >&2; exec sleep 1000'), {});
-  await expect.poll(() => folders().filter((name) => !before.has(name)).length).toBeGreaterThan(0);
+  const own = mkdtempSync(join(tmpdir(), 'lk-'));
+  const folders = () => readdirSync(own).filter((name) => name.startsWith('latchkey-exam-'));
+  const running = spawnLatchkey(exam('--', 'sh', '-c', 'echo $$ >&2; exec sleep 1000'), { TMPDIR: own });
+  await expect.poll(() => folders().length).toBeGreaterThan(0);
   running.process.kill('SIGINT');
   const { status, stdout, stderr } = await running.ended;
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
   expect(stderr).toBe('latchkey: the exam was ended by SIGINT; nothing of it runs any more\n');
-  expect(folders().filter((name) => !before.has(name))).toEqual([]);
+  expect(folders()).toEqual([]);
 });

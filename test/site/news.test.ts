@@ -6,7 +6,14 @@ import { Failure } from '../../src/core/failure.ts';
 import { sampleGrant } from '../core/samples.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { expectSoon, startSite, startSiteBroker, withMethods, withoutNotifications } from './site-brokers.ts';
+import {
+  expectSoon,
+  IN_AN_HOUR,
+  startSite,
+  startSiteBroker,
+  withMethods,
+  withoutNotifications,
+} from './site-brokers.ts';
 import { useSiteServer } from './site-harness.ts';
 
 useSiteServer();
@@ -28,8 +35,7 @@ test('an error in one part keeps no other part from its news, and everything is 
   const { clientId } = await a.administration.addAppliance('wallbox', OWN_CONNECTION);
   await expectSoon(() => c.service.findClient(clientId)?.name, 'wallbox');
   const appliance = a.broker.appliances.get('wallbox');
-  const token =
-    (await a.service.createSession(appliance, 'a device code', 'wallbox', Number.POSITIVE_INFINITY))?.reveal() ?? '';
+  const token = (await a.service.createSession(appliance, 'a device code', 'wallbox', IN_AN_HOUR))?.reveal() ?? '';
   await a.administration.addConnection('shared', null, null);
   await expectSoon(() => c.broker.connections.find('shared')?.name, 'shared');
   expect(c.service.findSession(appliance, token)).toBeUndefined();
@@ -52,7 +58,7 @@ test('a hub that no notification reaches looks for what its appliances have got 
   const deviceCode = flow.authorization.deviceCode.reveal();
   rememberSecrets([deviceCode]);
   expect(c.service.findClient(clientId)).toBeUndefined();
-  expect(await c.service.pollDeviceFlow(appliance, deviceCode, Number.POSITIVE_INFINITY)).toEqual({ kind: 'pending' });
+  expect(await c.service.pollDeviceFlow(appliance, deviceCode, IN_AN_HOUR)).toEqual({ kind: 'pending' });
   expect(c.service.findClient(clientId)).toEqual(appliance);
   const request = { name: null, scope: null, portal: null, connection: null, ttl: 600 };
   const { token } = await a.administration.invite(request);

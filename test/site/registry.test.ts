@@ -8,7 +8,7 @@ import { ALL_NEWS, LEAF_SETTING } from '../../src/core/site.ts';
 import { sha256 } from '../../src/system/secret-hash.ts';
 import { sampleGrant } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { expectSoon, type SiteBroker, startSite, startSiteBroker, withMethods } from './site-brokers.ts';
+import { expectSoon, IN_AN_HOUR, type SiteBroker, startSite, startSiteBroker, withMethods } from './site-brokers.ts';
 import { addressOf, siteServer, useSiteServer } from './site-harness.ts';
 
 useSiteServer();
@@ -122,12 +122,10 @@ test('a session of one hub is known at the other, and ends there when it is revo
   await a.administration.addAppliance('wallbox', OWN_CONNECTION);
   await expectSoon(() => namesAt(b), ['wallbox']);
   const appliance = a.broker.appliances.get('wallbox');
-  const token =
-    (await a.service.createSession(appliance, 'a device code', 'wallbox', Number.POSITIVE_INFINITY))?.reveal() ?? '';
+  const token = (await a.service.createSession(appliance, 'a device code', 'wallbox', IN_AN_HOUR))?.reveal() ?? '';
   await expectSoon(() => b.service.findSession(appliance, token)?.connection, 'wallbox');
   const other =
-    (await b.service.createSession(appliance, 'another device code', 'wallbox', Number.POSITIVE_INFINITY))?.reveal() ??
-    '';
+    (await b.service.createSession(appliance, 'another device code', 'wallbox', IN_AN_HOUR))?.reveal() ?? '';
   expect(await b.service.revoke(appliance, token)).toBe('revoked');
   await expectSoon(
     () => [token, other].map((one) => a.service.findSession(appliance, one)?.connection),
@@ -227,6 +225,6 @@ test('a connection that was removed at one hub is removed at the other with its 
   await b.administration.removeConnection('shared', true);
   await expectSoon(() => a.broker.connections.byId(id), undefined);
   await expectSoon(() => read(a), [undefined, undefined]);
-  expect(await a.service.pollDeviceFlow(appliance, deviceCode, Number.POSITIVE_INFINITY)).toEqual({ kind: 'unknown' });
+  expect(await a.service.pollDeviceFlow(appliance, deviceCode, IN_AN_HOUR)).toEqual({ kind: 'unknown' });
   expect(a.broker.connections.ofAppliance(a.broker.appliances.get('wallbox')).name).toBe('wallbox');
 });

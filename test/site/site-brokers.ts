@@ -23,6 +23,9 @@ import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
 /** A test waits so long for what usually takes a tenth of a second. */
 const MAX_WAIT_MS = scaleDeadline(20_000);
 
+/** A deadline on the boot clock that no test reaches. */
+export const IN_AN_HOUR = systemClock().now().uptime + 3_600_000;
+
 /** A hub of a test site: a real broker on a real store, in real time. */
 export interface SiteBroker extends AsyncDisposable {
   readonly broker: Broker;
