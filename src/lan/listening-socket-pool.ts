@@ -75,20 +75,15 @@ export class ListeningSocketPool implements Disposable {
     for (const socket of this.#openSockets) this.#close(socket);
   }
 
-  async #claimOne(name: SocketName, address: string, port: number): Promise<ListeningSocket> {
-    const socket = this.#findUnclaimed(name, address, port) ?? (await this.#listen(address, port));
-    this.#claimed.add(socket);
-    if (port === 0) this.#ephemeralPorts.set(socket, name);
-    return socket;
-  }
-
   async #claimPort(name: SocketName, addresses: readonly string[], configured: number): Promise<OpenedPort> {
     const sockets: ListeningSocket[] = [];
     let port = configured;
     let failure: unknown;
     for (const address of addresses) {
       try {
-        const socket = await this.#claimOne(name, address, port);
+        const socket = this.#findUnclaimed(name, address, port) ?? (await this.#listen(address, port));
+        this.#claimed.add(socket);
+        if (port === 0) this.#ephemeralPorts.set(socket, name);
         port = socket.port;
         sockets.push(socket);
       } catch (error) {

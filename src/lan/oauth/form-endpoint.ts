@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Appliance, connectionIds } from '../../core/appliances/appliance.ts';
+import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { Clock } from '../../core/clock.ts';
 import { type LanService, MAX_RESPONSE_TIME } from '../../core/lan-service.ts';
 import { unmapIpv4 } from '../../system/addresses.ts';
@@ -61,9 +61,7 @@ export function serveFormEndpoint(
       const { appliance } = client;
       service.recordAuthentication(appliance);
       if (appliance.waiting === null) {
-        // An appliance of one connection may send the cloud's own resources, whatever their paths are.
-        const host = connectionIds(appliance).length === 1 ? request.host : undefined;
-        const [connection, ...more] = requestedConnections(request.params.connection, body, host);
+        const [connection, ...more] = requestedConnections(request.params.connection, body);
         if (more.length > 0)
           return sendError(reply, 'invalid_target', 'a token is for one connection: name one of them in resource');
         return handle({ appliance, form, connection, page: context.page(request), deadline, reply });

@@ -13,16 +13,14 @@ export function parseClientForm(body: string): ReadonlyMap<string, string> | nul
 
 /**
  * The names of the connections that a request is about: by the path of the endpoint, and by `resource` (RFC 8707) with
- * their addresses. Other resources are those of the cloud.
+ * their addresses, at any host, because a hub has many: a token for the wrong cloud would be sent to that. Other resources
+ * are those of the cloud.
  * @param path the connection in the path; undefined if it has none
- * @param host the only one whose addresses are those of the hub; undefined for any, because a hub has many
  */
-export function requestedConnections(path: string | undefined, body: string, host?: string): readonly string[] {
+export function requestedConnections(path: string | undefined, body: string): readonly string[] {
   const resources = body.includes('resource=') ? new URLSearchParams(body).getAll('resource') : [];
   const named = resources.flatMap((resource) => {
-    const url = URL.parse(resource);
-    if (host !== undefined && url?.host !== host) return [];
-    const [, name] = /^\/connections\/([^/]+)\/?$/.exec(url?.pathname ?? '') ?? [];
+    const [, name] = /^\/connections\/([^/]+)\/?$/.exec(URL.parse(resource)?.pathname ?? '') ?? [];
     return name ?? [];
   });
   return [...new Set(path === undefined ? named : [path, ...named])];
