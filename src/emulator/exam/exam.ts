@@ -97,7 +97,9 @@ export async function runExam({ command, situations, signal, onResult }: ExamOpt
     const count = (verdict: ExamResult['verdict']) => results.filter((one) => one.verdict === verdict).length;
     return {
       client: command.join(' '),
-      ...{ passed: count('passed'), failed: count('failed'), not_applicable: count('not_applicable') },
+      passed: count('passed'),
+      failed: count('failed'),
+      not_applicable: count('not_applicable'),
       results,
     };
   } finally {

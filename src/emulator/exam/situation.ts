@@ -30,10 +30,14 @@ export const FLOW_OF: Readonly<Record<Group, Flow>> = {
 };
 
 /** Something that happens to a client, and what a right client does then. */
-export interface Situation extends Setup {
+export interface Situation extends GroupSituation {
+  readonly group: Group;
+}
+
+/** A situation of a group. */
+export interface GroupSituation extends Setup {
   /** In kebab-case, unique among all situations. */
   readonly name: string;
-  readonly group: Group;
   /** What a right client does, as a sentence without its end. */
   readonly right: string;
   /** The section of the standard, and its sentence. */

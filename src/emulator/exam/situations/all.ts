@@ -1,4 +1,4 @@
-import { GROUPS, type Situation } from '../situation.ts';
+import { GROUPS, type Group, type GroupSituation, type Situation } from '../situation.ts';
 import { CLIENT_AUTHENTICATION } from './client-authentication.ts';
 import { CODE_FLOW } from './code-flow.ts';
 import { DEVICE_FLOW } from './device-flow.ts';
@@ -9,18 +9,22 @@ import { OPENID } from './openid.ts';
 import { ROTATION } from './rotation.ts';
 import { STORAGE } from './storage.ts';
 
+const BY_GROUP: Readonly<Record<Group, readonly GroupSituation[]>> = {
+  rotation: ROTATION,
+  faults: FAULTS,
+  ends: ENDS,
+  storage: STORAGE,
+  'client-authentication': CLIENT_AUTHENTICATION,
+  'code-flow': CODE_FLOW,
+  openid: OPENID,
+  'device-flow': DEVICE_FLOW,
+  mcp: MCP,
+};
+
 /** All situations, in the order of the report. */
-export const SITUATIONS: readonly Situation[] = [
-  ...ROTATION,
-  ...FAULTS,
-  ...ENDS,
-  ...STORAGE,
-  ...CLIENT_AUTHENTICATION,
-  ...CODE_FLOW,
-  ...OPENID,
-  ...DEVICE_FLOW,
-  ...MCP,
-];
+export const SITUATIONS: readonly Situation[] = GROUPS.flatMap((group) =>
+  BY_GROUP[group].map((situation) => ({ ...situation, group })),
+);
 
 /** The situations of a group, or the one of this name. */
 export function selectSituations(only: string | undefined): readonly Situation[] {

@@ -1,6 +1,6 @@
 import { doesNotApply, fail } from '../judgement.ts';
 import type { Sitting } from '../sitting.ts';
-import type { Situation } from '../situation.ts';
+import type { GroupSituation } from '../situation.ts';
 import type { WireRequest } from '../wire.ts';
 
 const ENCODED =
@@ -25,9 +25,10 @@ async function firstRefresh(sitting: Sitting): Promise<WireRequest> {
 }
 
 /** A server that accepts one method only, and says so in its metadata. */
-function discovered(name: string, clientAuthentication: 'basic' | 'post', method: string): Situation {
+function discovered(name: string, clientAuthentication: 'basic' | 'post', method: string): GroupSituation {
   return {
-    ...{ name, group: 'client-authentication', source: DISCOVERED },
+    name,
+    source: DISCOVERED,
     right: `a client that reads the metadata uses ${method} if that is the only method in it`,
     settings: { clientAuthentication },
     async happens(sitting) {
@@ -49,9 +50,10 @@ function discovered(name: string, clientAuthentication: 'basic' | 'post', method
 }
 
 /** How the client authenticates at the token endpoint. */
-export const CLIENT_AUTHENTICATION: readonly Situation[] = [
+export const CLIENT_AUTHENTICATION: readonly GroupSituation[] = [
   {
-    ...{ name: 'special-characters', group: 'client-authentication', source: ENCODED },
+    name: 'special-characters',
+    source: ENCODED,
     right: 'an ID and a secret with special characters arrive as they are: for HTTP Basic they are form-encoded first',
     client: { id: 'exam:client+1', secret: 'p%4&=:/+ ?"~#' },
     async happens(sitting) {
@@ -66,7 +68,8 @@ export const CLIENT_AUTHENTICATION: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'one-method', group: 'client-authentication', source: ONE_METHOD },
+    name: 'one-method',
+    source: ONE_METHOD,
     right: 'each request has the secret in one place: in the header or in the form, and never in the address',
     async happens(sitting) {
       await firstRefresh(sitting);
@@ -80,7 +83,7 @@ export const CLIENT_AUTHENTICATION: readonly Situation[] = [
   discovered('only-basic', 'basic', 'client_secret_basic'),
   discovered('only-post', 'post', 'client_secret_post'),
   {
-    ...{ name: 'public-client', group: 'client-authentication' },
+    name: 'public-client',
     right: 'a client without a secret sends its client_id in the form, and no empty secret',
     source:
       'RFC 6749, 3.2.1: "A client MAY use the "client_id" request parameter to identify itself"; RFC 8414, 2: the method "none"',

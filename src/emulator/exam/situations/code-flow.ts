@@ -1,6 +1,6 @@
 import { doesNotApply, fail } from '../judgement.ts';
 import type { Sitting } from '../sitting.ts';
-import type { Situation } from '../situation.ts';
+import type { GroupSituation } from '../situation.ts';
 import { isGranted, isRefresh, type WireRequest } from '../wire.ts';
 
 const STATE =
@@ -26,9 +26,12 @@ async function logIn(sitting: Sitting): Promise<{ readonly url: URL; readonly lo
 }
 
 /** A login of an attacker, whose response the browser of the user opens. @param change changes the state in it */
-function forged(name: string, right: string, change: (parameters: URLSearchParams) => void): Situation {
+function forged(name: string, right: string, change: (parameters: URLSearchParams) => void): GroupSituation {
   return {
-    ...{ name, group: 'code-flow', right, source: STATE, ownLogin: true },
+    name,
+    right,
+    source: STATE,
+    ownLogin: true,
     async happens(sitting) {
       const url = await sitting.authorizeUrl();
       if (!url.searchParams.has('state')) {
@@ -52,9 +55,12 @@ function forged(name: string, right: string, change: (parameters: URLSearchParam
 }
 
 /** A response that seems to come from another server. */
-function issuer(name: string, right: string, change: (parameters: URLSearchParams) => void): Situation {
+function issuer(name: string, right: string, change: (parameters: URLSearchParams) => void): GroupSituation {
   return {
-    ...{ name, group: 'code-flow', right, source: ISS, ownLogin: true },
+    name,
+    right,
+    source: ISS,
+    ownLogin: true,
     async happens(sitting) {
       const location = await sitting.login((await sitting.authorizeUrl()).href);
       if (sitting.to('discovery').length === 0) doesNotApply('the client reads no metadata, and knows one server only');
@@ -69,9 +75,10 @@ function issuer(name: string, right: string, change: (parameters: URLSearchParam
 }
 
 /** A login by authorization code. */
-export const CODE_FLOW: readonly Situation[] = [
+export const CODE_FLOW: readonly GroupSituation[] = [
   {
-    ...{ name: 'exact-redirect', group: 'code-flow', ownLogin: true },
+    name: 'exact-redirect',
+    ownLogin: true,
     right: 'the client sends the same redirect_uri in the authorization request and in the token request',
     source:
       'RFC 6749, 4.1.3: redirect_uri: "if the "redirect_uri" parameter was included in the authorization request …, and their values MUST be identical"',
@@ -85,7 +92,8 @@ export const CODE_FLOW: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'pkce', group: 'code-flow', ownLogin: true },
+    name: 'pkce',
+    ownLogin: true,
     right: 'the client sends an S256 code challenge, and then its verifier',
     source:
       'RFC 9700, 2.1.1: "Public clients MUST use PKCE …; For confidential clients, the use of PKCE … is RECOMMENDED"',
@@ -98,7 +106,8 @@ export const CODE_FLOW: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'new-values-for-each-login', group: 'code-flow', ownLogin: true },
+    name: 'new-values-for-each-login',
+    ownLogin: true,
     right: 'each authorization request has a state and a code challenge of its own',
     source: 'RFC 7636, 4.1: "The client first creates a code verifier … for each OAuth 2.0 … Authorization Request"',
     async happens(sitting) {
@@ -125,7 +134,8 @@ export const CODE_FLOW: readonly Situation[] = [
     parameters.delete('iss');
   }),
   {
-    ...{ name: 'metadata-of-another', group: 'code-flow', ownLogin: true },
+    name: 'metadata-of-another',
+    ownLogin: true,
     right: 'metadata with another issuer is not used',
     source: 'RFC 8414, 3.3: "If these values are not identical, the data contained in the response MUST NOT be used"',
     faults: [
@@ -139,7 +149,8 @@ export const CODE_FLOW: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'login-refused', group: 'code-flow', ownLogin: true },
+    name: 'login-refused',
+    ownLogin: true,
     right: 'a refused login gives the browser an answer, and causes no token request',
     source: 'RFC 6749, 4.1.2.1: access_denied: "The resource owner or authorization server denied the request"',
     async happens(sitting) {
@@ -152,7 +163,9 @@ export const CODE_FLOW: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'code-refused', group: 'code-flow', source: CODE_ONCE, ownLogin: true },
+    name: 'code-refused',
+    source: CODE_ONCE,
+    ownLogin: true,
     right: 'a code that was refused is not sent again',
     async happens(sitting) {
       const body = '{"error":"invalid_grant"}';
@@ -165,7 +178,9 @@ export const CODE_FLOW: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'page-loaded-twice', group: 'code-flow', source: CODE_ONCE, ownLogin: true },
+    name: 'page-loaded-twice',
+    source: CODE_ONCE,
+    ownLogin: true,
     right: 'a browser that loads the redirect URI twice does not use the code twice',
     async happens(sitting) {
       const location = await sitting.login((await sitting.authorizeUrl()).href);
@@ -183,7 +198,7 @@ export const CODE_FLOW: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'login-survives-restart', group: 'code-flow' },
+    name: 'login-survives-restart',
     right: 'a restarted client needs no new login',
     source:
       'RFC 6749, 1.5: refresh tokens "are used to obtain a new access token when the current access token becomes invalid or expires"',

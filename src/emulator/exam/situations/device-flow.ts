@@ -1,6 +1,6 @@
 import { fail } from '../judgement.ts';
 import type { Sitting } from '../sitting.ts';
-import type { Situation } from '../situation.ts';
+import type { GroupSituation } from '../situation.ts';
 import type { WireRequest } from '../wire.ts';
 
 const STOP =
@@ -29,9 +29,12 @@ function rejectFastPoll(sitting: Sitting, index: number, seconds: number): void 
 }
 
 /** A poll that gets an error which is the end. A client that polls too fast gets it, too. */
-function finalError(name: string, error: string, right: string): Situation {
+function finalError(name: string, error: string, right: string): GroupSituation {
   return {
-    ...{ name, group: 'device-flow', source: STOP, ownLogin: true, right },
+    name,
+    source: STOP,
+    ownLogin: true,
+    right,
     settings: { deviceInterval: 1 },
     async happens(sitting) {
       await request(sitting);
@@ -50,9 +53,10 @@ function finalError(name: string, error: string, right: string): Situation {
 }
 
 /** A login by device code. */
-export const DEVICE_FLOW: readonly Situation[] = [
+export const DEVICE_FLOW: readonly GroupSituation[] = [
   {
-    ...{ name: 'device-interval', group: 'device-flow', ownLogin: true },
+    name: 'device-interval',
+    ownLogin: true,
     right: 'the client waits for the interval between two polls',
     source:
       'RFC 8628, 3.2: interval: "The minimum amount of time in seconds that the client SHOULD wait between polling requests"',
@@ -69,7 +73,8 @@ export const DEVICE_FLOW: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'slow-down', group: 'device-flow', ownLogin: true },
+    name: 'slow-down',
+    ownLogin: true,
     right: 'after slow_down the client waits for 5 s more between all further polls',
     source:
       'RFC 8628, 3.5: slow_down: "the interval MUST be increased by 5 seconds for this and all subsequent requests"',
@@ -90,7 +95,8 @@ export const DEVICE_FLOW: readonly Situation[] = [
   finalError('device-refused', 'access_denied', 'the client stops polling when the user has refused'),
   finalError('device-code-expired', 'expired_token', 'the client stops polling when the device code has expired'),
   {
-    ...{ name: 'poll-lost', group: 'device-flow', ownLogin: true },
+    name: 'poll-lost',
+    ownLogin: true,
     right: 'a poll that is lost does not end the login',
     source:
       'RFC 8628, 3.5: "On encountering a connection timeout, clients MUST unilaterally reduce their polling frequency before retrying"',
@@ -110,7 +116,7 @@ export const DEVICE_FLOW: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'device-login-survives-restart', group: 'device-flow' },
+    name: 'device-login-survives-restart',
     right: 'a restarted client needs no new login',
     source:
       'RFC 6749, 1.5: refresh tokens "are used to obtain a new access token when the current access token becomes invalid or expires"',

@@ -1,6 +1,6 @@
 import { fail } from '../judgement.ts';
 import type { Sitting } from '../sitting.ts';
-import type { Situation } from '../situation.ts';
+import type { GroupSituation } from '../situation.ts';
 import { isRefresh } from '../wire.ts';
 
 /** Refreshes with a token that was refused for good: one, and one more in doubt. */
@@ -29,9 +29,10 @@ async function asksOnce(sitting: Sitting, since: number): Promise<string> {
 }
 
 /** How logins and access tokens end. */
-export const ENDS: readonly Situation[] = [
+export const ENDS: readonly GroupSituation[] = [
   {
-    ...{ name: 'revoked', group: 'ends', source: INVALID_GRANT },
+    name: 'revoked',
+    source: INVALID_GRANT,
     settings: { refreshRotation: 'never' },
     right: 'a refresh token that was refused with invalid_grant is not sent again, and again',
     async happens(sitting) {
@@ -42,7 +43,7 @@ export const ENDS: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'reused-by-a-thief', group: 'ends' },
+    name: 'reused-by-a-thief',
     right: 'after somebody else has used its refresh token, which revokes the login, the client does not go on asking',
     source: 'RFC 9700, 4.14.2: "the authorization server … will revoke the active refresh token"',
     settings: { refreshRotation: 'never', onReuse: 'revoke-family' },
@@ -56,7 +57,7 @@ export const ENDS: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'invalid-client', group: 'ends' },
+    name: 'invalid-client',
     right: 'invalid_client says nothing about the login: the client keeps its refresh token for when it is known again',
     source: 'RFC 6749, 5.2: invalid_client: "Client authentication failed"',
     settings: { refreshRotation: 'never' },
@@ -75,7 +76,7 @@ export const ENDS: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'access-token-refused-early', group: 'ends' },
+    name: 'access-token-refused-early',
     right: 'an access token that the API refuses before its time causes one refresh',
     source:
       'RFC 6750, 3.1: invalid_token: "The client MAY request a new access token and retry the protected resource request"',
@@ -93,7 +94,7 @@ export const ENDS: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'insufficient-scope', group: 'ends' },
+    name: 'insufficient-scope',
     right: 'a 403 of the API with insufficient_scope causes no refreshes, which can not widen the scope',
     source:
       'RFC 6750, 3.1: insufficient_scope: "The request requires higher privileges than provided by the access token"',
@@ -103,7 +104,10 @@ export const ENDS: readonly Situation[] = [
       const headers = { 'www-authenticate': 'Bearer error="insufficient_scope", scope="more"' };
       const body = '{"error":"insufficient_scope"}';
       const { id } = sitting.emulator.addFault({
-        ...{ kind: 'status', status: 403, headers, body },
+        kind: 'status',
+        status: 403,
+        headers,
+        body,
         endpoint: 'whoami',
         times: null,
       });

@@ -2,7 +2,7 @@ import { wallClock } from '../../../system/clock.ts';
 import type { SettingOptions } from '../../settings/settings.ts';
 import { doesNotApply, fail } from '../judgement.ts';
 import type { Sitting, TokenFault } from '../sitting.ts';
-import type { Situation } from '../situation.ts';
+import type { GroupSituation } from '../situation.ts';
 import { isGranted, isRefresh } from '../wire.ts';
 
 const KEEP = 'the client keeps its refresh token, tries it again, and goes on with the new access token';
@@ -20,9 +20,11 @@ const RETRY_AFTER_SECONDS = 5;
 const STABLE: SettingOptions = { refreshRotation: 'never' };
 
 /** A fault that passes. @param isLost whether the lost response replaced the refresh token, which then has a grace time */
-function passing(name: string, seen: string, fault: TokenFault, isLost = false): Situation {
+function passing(name: string, seen: string, fault: TokenFault, isLost = false): GroupSituation {
   return {
-    ...{ name, group: 'faults', right: KEEP, source: NOT_A_REFUSAL },
+    name,
+    right: KEEP,
+    source: NOT_A_REFUSAL,
     settings: { ...STABLE, refreshGraceTime: 60, onReuse: 'revoke-family' },
     async happens(sitting) {
       await sitting.working();
@@ -36,9 +38,10 @@ function passing(name: string, seen: string, fault: TokenFault, isLost = false):
 }
 
 /** A response that says when to come back. @param headerFor its Retry-After for a time, in ms since 1970 */
-function delayed(name: string, status: number, headerFor: (at: number) => string): Situation {
+function delayed(name: string, status: number, headerFor: (at: number) => string): GroupSituation {
   return {
-    ...{ name, group: 'faults', source: RETRY_AFTER },
+    name,
+    source: RETRY_AFTER,
     right: 'the client does not send the next refresh before the time in Retry-After',
     settings: STABLE,
     async happens(sitting) {
@@ -70,9 +73,10 @@ function delayed(name: string, status: number, headerFor: (at: number) => string
 }
 
 /** A redirect of the token endpoint to another server. */
-function redirected(status: 301 | 307): Situation {
+function redirected(status: 301 | 307): GroupSituation {
   return {
-    ...{ name: `redirect-${status}`, group: 'faults', source: SECRET_TOKEN },
+    name: `redirect-${status}`,
+    source: SECRET_TOKEN,
     right: 'a redirect of the token endpoint to another origin gets neither the refresh token nor the client secret',
     settings: STABLE,
     async happens(sitting) {
@@ -92,10 +96,11 @@ function redirected(status: 301 | 307): Situation {
 }
 
 /** What a network, a proxy or a busy cloud does to a refresh. */
-export const FAULTS: readonly Situation[] = [
+export const FAULTS: readonly GroupSituation[] = [
   {
     // First, because it takes longest.
-    ...{ name: 'no-answer', group: 'faults', source: NOT_A_REFUSAL },
+    name: 'no-answer',
+    source: NOT_A_REFUSAL,
     right: 'the client gives up a refresh that gets no answer, and tries again',
     settings: STABLE,
     async happens(sitting) {
@@ -123,7 +128,7 @@ export const FAULTS: readonly Situation[] = [
   }),
   passing('captive-portal', 'status 200 with a web page', { kind: 'not_json' }),
   {
-    ...{ name: 'gzip', group: 'faults' },
+    name: 'gzip',
     right: 'the client reads compressed responses, or says that it accepts none',
     source:
       'RFC 9110, 12.5.3: "If no Accept-Encoding header field is in the request, any content coding is considered acceptable by the user agent"',
@@ -153,9 +158,15 @@ export const FAULTS: readonly Situation[] = [
 ];
 
 /** Token responses with other members. */
-function changed(name: string, seen: string, members: string, more: Pick<Situation, 'right' | 'source'>): Situation {
+function changed(
+  name: string,
+  seen: string,
+  members: string,
+  more: Pick<GroupSituation, 'right' | 'source'>,
+): GroupSituation {
   return {
-    ...{ name, group: 'faults', ...more },
+    name,
+    ...more,
     settings: STABLE,
     async happens(sitting: Sitting) {
       await sitting.working();

@@ -1,15 +1,19 @@
 import type { FaultOptions } from '../../faults/kinds.ts';
 import { doesNotApply, fail } from '../judgement.ts';
-import type { Situation } from '../situation.ts';
+import type { GroupSituation } from '../situation.ts';
 
 const RESOURCE =
   'RFC 8707, 2: resource: "Indicates the target service or resource to which access is being requested"; the MCP specification demands it in both requests';
 
 /** Metadata that must not be used. */
-function foreign(name: string, right: string, source: string, members: string): Situation {
+function foreign(name: string, right: string, source: string, members: string): GroupSituation {
   const fault: FaultOptions = { kind: 'change_members', endpoint: 'discovery', members, times: null };
   return {
-    ...{ name, group: 'mcp', right, source, ownLogin: true, faults: [fault] },
+    name,
+    right,
+    source,
+    ownLogin: true,
+    faults: [fault],
     async happens(sitting) {
       await sitting.unlessStopped(() => sitting.authorizeUrls.length > 0, 5);
       if (sitting.authorizeUrls.length > 0) fail(`the client used metadata with ${members}`);
@@ -19,9 +23,9 @@ function foreign(name: string, right: string, source: string, members: string): 
 }
 
 /** A client that knows nothing but the address of the API, such as one of MCP. */
-export const MCP: readonly Situation[] = [
+export const MCP: readonly GroupSituation[] = [
   {
-    ...{ name: 'login-from-the-api', group: 'mcp' },
+    name: 'login-from-the-api',
     right: 'from the challenge of the API the client finds its metadata and the server, registers itself, and logs in',
     source: 'RFC 9728, 5.1: resource_metadata: "The URL of the protected resource metadata"',
     async happens(sitting) {
@@ -31,7 +35,9 @@ export const MCP: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'resource-parameter', group: 'mcp', source: RESOURCE, ownLogin: true },
+    name: 'resource-parameter',
+    source: RESOURCE,
+    ownLogin: true,
     right: 'the authorization request and the token request name the API, as its metadata does',
     async happens(sitting) {
       const url = await sitting.authorizeUrl();
@@ -45,7 +51,8 @@ export const MCP: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'mcp-pkce', group: 'mcp', ownLogin: true },
+    name: 'mcp-pkce',
+    ownLogin: true,
     right: 'the client, which no server knows in advance, sends an S256 code challenge',
     source: 'RFC 9700, 2.1.1: "Public clients MUST use PKCE"',
     async happens(sitting) {
@@ -56,7 +63,7 @@ export const MCP: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'registers-once', group: 'mcp' },
+    name: 'registers-once',
     right: 'a restarted client uses its registration and its login again',
     source: 'RFC 7591, 3.2.1: client_id: "OAuth 2.0 client identifier string"',
     async happens(sitting) {

@@ -1,7 +1,7 @@
 import type { Settings } from '../../settings/settings.ts';
 import { doesNotApply, fail } from '../judgement.ts';
 import type { Sitting } from '../sitting.ts';
-import type { Situation } from '../situation.ts';
+import type { GroupSituation } from '../situation.ts';
 import { isGranted } from '../wire.ts';
 
 const CORE = 'OpenID Connect Core 1.0, 3.1.3.7';
@@ -16,9 +16,10 @@ async function openIdRequest(sitting: Sitting): Promise<URLSearchParams> {
 }
 
 /** An ID token that must be refused. */
-function wrong(name: string, idTokenError: Settings['idTokenError'], what: string, source: string): Situation {
+function wrong(name: string, idTokenError: Settings['idTokenError'], what: string, source: string): GroupSituation {
   return {
-    ...{ name, group: 'openid', source: `${CORE}, ${source}` },
+    name,
+    source: `${CORE}, ${source}`,
     right: `a login whose ID token ${what} is no login: its access token is not used`,
     scope: 'openid',
     settings: { idTokenError },
@@ -39,9 +40,10 @@ function wrong(name: string, idTokenError: Settings['idTokenError'], what: strin
 }
 
 /** A login with an ID token. */
-export const OPENID: readonly Situation[] = [
+export const OPENID: readonly GroupSituation[] = [
   {
-    ...{ name: 'right-id-token', group: 'openid', source: CORE },
+    name: 'right-id-token',
+    source: CORE,
     right: 'a login with a right ID token works',
     scope: 'openid',
     async happens(sitting) {

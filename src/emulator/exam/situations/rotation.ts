@@ -1,5 +1,5 @@
 import { doesNotApply, fail } from '../judgement.ts';
-import type { Situation } from '../situation.ts';
+import type { GroupSituation } from '../situation.ts';
 import { bearerOf, isGranted, isRefresh } from '../wire.ts';
 import { findReuse, rejectReuse, rotated } from './checks.ts';
 
@@ -8,10 +8,9 @@ const REPLACE =
 const SINGLE_USE = 'RFC 9700, 4.14.2: "the previous refresh token is invalidated"';
 
 /** What happens to refresh tokens that are replaced. */
-export const ROTATION: readonly Situation[] = [
+export const ROTATION: readonly GroupSituation[] = [
   {
     name: 'each-token-once',
-    group: 'rotation',
     right: 'each refresh sends the refresh token of the newest response, and each token is sent once',
     source: REPLACE,
     settings: { onReuse: 'revoke-family' },
@@ -26,7 +25,6 @@ export const ROTATION: readonly Situation[] = [
   },
   {
     name: 'kept-before-used',
-    group: 'rotation',
     right: 'a new refresh token is stored before the access token that came with it is used',
     source: REPLACE,
     settings: { onReuse: 'revoke-family' },
@@ -51,7 +49,6 @@ export const ROTATION: readonly Situation[] = [
   },
   {
     name: 'no-new-token',
-    group: 'rotation',
     right: 'the client keeps its refresh token if a response has none',
     source: 'RFC 6749, 6: "The authorization server MAY issue a new refresh token"',
     settings: { refreshRotation: 'never', refreshTokenInRefresh: false },
@@ -62,7 +59,6 @@ export const ROTATION: readonly Situation[] = [
   },
   {
     name: 'new-token-now-and-then',
-    group: 'rotation',
     right: 'the client takes over a new refresh token also after responses that repeated the old one',
     source: REPLACE,
     settings: { refreshRotation: 'never', onReuse: 'revoke-family' },
@@ -80,7 +76,6 @@ export const ROTATION: readonly Situation[] = [
   },
   {
     name: 'grace-with-another-token',
-    group: 'rotation',
     right: 'a refresh whose response was lost is repeated, and the tokens of the second response are used',
     source: SINGLE_USE,
     settings: { refreshGrace: 1, onReuse: 'revoke-family' },
@@ -95,7 +90,6 @@ export const ROTATION: readonly Situation[] = [
   },
   {
     name: 'two-processes',
-    group: 'rotation',
     right: 'of two processes with one STATE_DIR one refreshes, and the other takes over the new tokens',
     source: SINGLE_USE,
     settings: { onReuse: 'revoke-family' },
@@ -126,7 +120,6 @@ export const ROTATION: readonly Situation[] = [
   },
   {
     name: 'ten-requests-at-once',
-    group: 'rotation',
     right: 'ten requests at once that find the access token dead cause one refresh',
     source: SINGLE_USE,
     settings: { tokenLifetime: 3600, onReuse: 'revoke-family' },

@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { doesNotApply, fail } from '../judgement.ts';
 import type { Sitting } from '../sitting.ts';
-import type { Situation } from '../situation.ts';
+import type { GroupSituation } from '../situation.ts';
 import { isGranted, isRefresh } from '../wire.ts';
 import { rotated } from './checks.ts';
 
@@ -18,9 +18,10 @@ function rejectFirstToken(sitting: Sitting, since: number): void {
 }
 
 /** What becomes of tokens between two runs of the program. */
-export const STORAGE: readonly Situation[] = [
+export const STORAGE: readonly GroupSituation[] = [
   {
-    ...{ name: 'restart', group: 'storage', source: REPLACE },
+    name: 'restart',
+    source: REPLACE,
     right: 'after a restart the client goes on with the newest refresh token, not with that of its environment',
     settings: { onReuse: 'revoke-family' },
     async happens(sitting) {
@@ -42,7 +43,7 @@ export const STORAGE: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'killed-before-the-answer', group: 'storage' },
+    name: 'killed-before-the-answer',
     right: 'a client that was killed while it waited for new tokens still has the old refresh token',
     source:
       'RFC 6749, 6: "The authorization server MAY issue a new refresh token, in which case the client MUST discard the old refresh token", and not before',
@@ -66,7 +67,8 @@ export const STORAGE: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'readable-by-others', group: 'storage', source: CONFIDENTIAL },
+    name: 'readable-by-others',
+    source: CONFIDENTIAL,
     settings: { refreshRotation: 'never' },
     right: 'no other user of the machine can read the files with tokens',
     async happens(sitting) {
@@ -87,7 +89,8 @@ export const STORAGE: readonly Situation[] = [
     },
   },
   {
-    ...{ name: 'secrets-in-the-output', group: 'storage', source: CONFIDENTIAL },
+    name: 'secrets-in-the-output',
+    source: CONFIDENTIAL,
     settings: { refreshRotation: 'never' },
     right: 'the program prints no token and no secret, also not with an error',
     async happens(sitting) {
