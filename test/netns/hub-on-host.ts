@@ -127,5 +127,5 @@ export function warningsOf({ output }: Process): readonly string[] {
 
 /** Runs curl on a host. */
 export function runCurl(host: Host, args: readonly string[]): Promise<string> {
-  return host.run('/usr/bin/curl', ['--silent', '--show-error', '--max-time', '5', '--noproxy', '*', ...args]);
+  return host.run('/usr/bin/curl', ['--silent', '--show-error', '--max-time', '60', '--noproxy', '*', ...args]);
 }

@@ -179,7 +179,7 @@ export class InstalledHub implements AsyncDisposable {
   async logIn(authorizeUrl: URL): Promise<string> {
     const state = authorizeUrl.searchParams.get('state') ?? '';
     const { location } = await this.emulator<{ location: string }>('POST', 'login', { state, user: 'demo' });
-    return this.machine.sh(`curl -sS --max-time 5 '${location}'`);
+    return this.machine.sh(`curl -sS --max-time 60 '${location}'`);
   }
 
   async pair(name: string): Promise<void> {
@@ -190,7 +190,7 @@ export class InstalledHub implements AsyncDisposable {
   /** Sends a request to the emulator's API. */
   async emulator<Answer>(method: 'GET' | 'POST' | 'DELETE', path: string, body?: object): Promise<Answer> {
     const sent = body === undefined ? '' : `-H 'content-type: application/json' -d @-`;
-    const command = `curl -sS --fail-with-body --max-time 5 -X ${method} ${sent} ${EMULATOR}/_emulator/${path}`;
+    const command = `curl -sS --fail-with-body --max-time 60 -X ${method} ${sent} ${EMULATOR}/_emulator/${path}`;
     const text = await this.machine.sh(command, { input: body === undefined ? '' : JSON.stringify(body) });
     return (text === '' ? null : JSON.parse(text)) as Answer;
   }
