@@ -42,6 +42,12 @@ describe('audit of the refresh tokens that the portal of a site has received', (
     expect(reasons([send('a', 0), send('b', 60, REUSED)], [fault('killed', 'a', 0.2, 300)])).toEqual([null]);
   });
 
+  test('a kill explains a second send of another hub as soon as the daemon was started again, ready or not', () => {
+    const faults = [fault('killed', 'a', 0.2, 90), fault('down', 'a', 0.2, 20)];
+    expect(reasons([send('a', 0), send('b', 60, REUSED)], faults)).toEqual(['hub_killed']);
+    expect(reasons([send('a', 0), send('b', 15, REUSED)], faults)).toEqual([null]);
+  });
+
   test('a kill or the end of a pause long before explains nothing, because the hub had time to write the tokens', () => {
     expect(reasons([send('a', 0), send('a', 70, REUSED)], [fault('killed', 'a', 50, 65)])).toEqual([null]);
     expect(reasons([send('a', 0), send('b', 185, REUSED)], [fault('paused', 'a', 0.1, 100)])).toEqual([null]);

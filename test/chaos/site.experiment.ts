@@ -25,7 +25,11 @@ interface SiteRun {
 async function summarize({ site, faults, lost, counts, seconds }: SiteRun): Promise<ExperimentResult> {
   const { portalLog, faults: log, appliances } = site;
   const grants = await portalLog.grants();
-  const resends = auditSends(portalLog.sends, log.faults, appliances.handOuts);
+  const resends = auditSends(
+    portalLog.sends,
+    [...log.faults, ...site.hubs.flatMap(({ outages }) => outages)],
+    appliances.handOuts,
+  );
   const revoked = new Set(grants.flatMap(({ id, revoked }) => (revoked ? [id] : [])));
   const paced = new Set(grants.flatMap(({ id, user }) => (user.startsWith('paced-') ? [id] : [])));
   const revokedByHubs = [...revoked].filter((id) => portalLog.wasRevoked(id)).length;

@@ -1,6 +1,8 @@
 /** What happened to a hub, or to the database of all hubs. */
 export type FaultKind =
   | 'killed'
+  /** From a kill until the daemon is started again: from then on it can tell the others what it had begun. */
+  | 'down'
   | 'paused'
   | 'cut_from_database'
   | 'cut_from_portal'

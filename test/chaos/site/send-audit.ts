@@ -104,11 +104,11 @@ function settledAt(sentAt: number, own: readonly Fault[]): number {
   return free + SETTLE_TIME;
 }
 
-/** Whether the killed hub was back before the second send, and so has told the others that the answer was lost. */
+/** Whether the killed hub ran again before the second send, and so has told the others that the answer was lost. */
 function wasSeenByItself(first: TokenSend, second: TokenSend, faults: readonly Fault[]): boolean {
   return faults.some(
     ({ kind, hub, from, to }) =>
-      kind === 'killed' && hub === first.hub && isWithin(from, first.at, second.at) && to <= second.at + INACCURACY,
+      kind === 'down' && hub === first.hub && isWithin(from, first.at, second.at) && to <= second.at + INACCURACY,
   );
 }
 

@@ -1,9 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { HubProcess } from '../../support/hub-process.ts';
 import type { Host } from '../../support/netns.ts';
 import { isRunning } from '../../support/processes.ts';
-import type { FaultKind, FaultLog } from './fault-log.ts';
+import type { Fault, FaultKind, FaultLog } from './fault-log.ts';
 
 /** What all hubs of a site have in common. */
 export interface SiteConfiguration {
@@ -24,6 +25,7 @@ export class SiteHub implements AsyncDisposable {
   /** The log of each run of the daemon. */
   readonly logs: string[] = [];
   readonly #faults: FaultLog;
+  #endDown = () => {};
 
   private constructor(name: string, host: Host, process: HubProcess, faults: FaultLog) {
     this.name = name;
@@ -69,14 +71,27 @@ export class SiteHub implements AsyncDisposable {
   }
 
   async launch(): Promise<void> {
+    this.#endDown();
     const launched = this.process.launch();
     this.logs.push(this.process.log);
     await launched;
   }
 
+  /** The times in which the hub, by its own log, had no database: until it had one again, or was started again. */
+  get outages(): Fault[] {
+    const log = this.logs.map((file) => readFileSync(file, 'utf8')).join('');
+    const lines = log.matchAll(/"time":"([^"]+)".*"event":"(database_unavailable|database_available|hub_started)"/g);
+    const events = [...lines].map(([, time = '', event]) => ({ at: Date.parse(time), event }));
+    return events.flatMap(({ at: from, event }, index) => {
+      const to = events[index + 1]?.at ?? Number.POSITIVE_INFINITY;
+      return event === 'database_unavailable' ? [{ kind: 'database_away', hub: this.name, from, to }] : [];
+    });
+  }
+
   /** Kills the daemon. @returns call it when it has been started again */
   async kill(): Promise<() => void> {
     const end = this.#faults.begin('killed', this.name);
+    this.#endDown = this.#faults.begin('down', this.name);
     await this.process.kill('SIGKILL');
     return end;
   }
