@@ -3,6 +3,8 @@ import { syncClock, updateTimes } from './time-elements.ts';
 
 /** Pause before the next attempt if the hub does not respond, in ms. */
 const RETRY_INTERVAL = 2000;
+/** After this long without an event of the hub, which sends one every 5 s, it does not respond, in ms. */
+const SILENCE_LIMIT = 15_000;
 /** After the start of a navigation, updates pause for this long, in ms. If the page is still open then, they resume. */
 const UNLOAD_GRACE = 15_000;
 
@@ -15,6 +17,7 @@ let isUpdating = false;
 let isUpdatePending = false;
 let isUnloading = false;
 let retryTimer: ReturnType<typeof setTimeout> | undefined;
+let silenceTimer: ReturnType<typeof setTimeout> | undefined;
 
 /** Keeps the page up to date while it is visible. A hidden page sends no requests. */
 export function startLiveUpdates(): void {
@@ -34,14 +37,24 @@ function connect(): void {
   isUnloading = false;
   if (document.visibilityState === 'hidden') return;
   eventSource = new EventSource(LIVE_URL);
+  for (const event of ['open', 'changed', 'heartbeat']) eventSource.addEventListener(event, limitSilence);
   // Changes before the stream opened arrive only with a new copy of the page.
-  eventSource.addEventListener('open', () => void updateSerially());
-  eventSource.addEventListener('changed', () => void updateSerially());
-  eventSource.addEventListener('error', () => void updateSerially());
+  for (const event of ['open', 'changed', 'error']) eventSource.addEventListener(event, () => void updateSerially());
+  limitSilence();
+}
+
+/** A browser does not notice by itself that the hub has lost its power or its network. */
+function limitSilence(): void {
+  clearTimeout(silenceTimer);
+  silenceTimer = setTimeout(() => {
+    setOnline(false);
+    connect();
+  }, SILENCE_LIMIT);
 }
 
 function disconnect(): void {
   clearTimeout(retryTimer);
+  clearTimeout(silenceTimer);
   eventSource?.close();
   eventSource = null;
 }

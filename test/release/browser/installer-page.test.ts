@@ -1,7 +1,13 @@
 import type { BrowserContextOptions } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
-import { type BrowserTestHub, openSignedIn, startBrowserTestHub } from '../../browser/browser-test-hub.ts';
+import {
+  type BrowserTestHub,
+  enterSetupCode,
+  openSignedIn,
+  openTrustingVisit,
+  startBrowserTestHub,
+} from '../../browser/browser-test-hub.ts';
 import { HubClient } from '../../lan/hub-client.ts';
 import { type Browser, browserSkipReason, DESKTOP, PHONE, startBrowser, type Visit } from '../../support/browser.ts';
 import { eventually, type HubProcess } from '../../support/hub-process.ts';
@@ -212,6 +218,24 @@ describe('an open page of the hub', () => {
     await hub.addAppliance('after-the-restart');
     await page.locator('#appliance-after-the-restart').waitFor();
   });
+});
+
+it('an open page says that the hub does not respond when it falls silent with open connections, until it is back', async () => {
+  await using silent = await startBrowserTestHub({}, { here: false });
+  await using visit = await openTrustingVisit(browser, PHONE);
+  const { page } = visit;
+  await page.clock.install();
+  await page.goto(`${silent.origin}/`);
+  await enterSetupCode(page, silent.hub);
+  await silent.hub.addAppliance('before-the-silence');
+  await page.locator('#appliance-before-the-silence').waitFor();
+  process.kill(silent.hub.pid, 'SIGSTOP');
+  await page.clock.fastForward('00:20');
+  await page.getByText('The hub does not respond').waitFor();
+  process.kill(silent.hub.pid, 'SIGCONT');
+  await page.locator('#offline').waitFor({ state: 'hidden' });
+  await silent.hub.addAppliance('after-the-silence');
+  await page.locator('#appliance-after-the-silence').waitFor();
 });
 
 describe('the certificate warning of the full Chromium', () => {
