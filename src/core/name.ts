@@ -52,14 +52,18 @@ function cleanTitle(sent: string): string {
   return [...printable].slice(0, MAX_TITLE_LENGTH).join('').trim();
 }
 
+/** How German writes its own letters without them. */
+const GERMAN_LETTERS: Readonly<Record<string, string>> = { ä: 'ae', ö: 'oe', ü: 'ue', ß: 'ss' };
+
 /** The name that is made from a title, as in {@link deriveName}; empty if nothing is left of it. */
 export function nameFromTitle(title: string): string {
   return title
     .slice(0, 1000)
+    .normalize('NFKC')
+    .toLowerCase()
+    .replaceAll(/[äöüß]/g, (letter) => GERMAN_LETTERS[letter] ?? '')
     .normalize('NFKD')
     .replaceAll(/\p{M}/gu, '')
-    .toLowerCase()
-    .replaceAll('ß', 'ss')
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replace(/^-+/, '')
     .slice(0, MAX_NAME_LENGTH)
@@ -67,8 +71,9 @@ export function nameFromTitle(title: string): string {
 }
 
 /**
- * Makes a name from a title: in lower case, without accents, with "-" for everything but a-z and 0-9, cut to 63
- * characters. It is `fallback` if nothing is left, and gets "-2", "-3" and so on appended if it is taken.
+ * Makes a name from a title: in lower case, with "ae" and the like for German letters, the others without accents, and
+ * "-" for everything but a-z and 0-9, cut to 63 characters. It is `fallback` if nothing is left, and gets "-2", "-3" and
+ * so on appended if it is taken.
  */
 export function deriveName(title: string, fallback: string, taken: (name: string) => boolean): string {
   return deriveNamed(title, fallback, taken).name;

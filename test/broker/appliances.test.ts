@@ -86,10 +86,10 @@ test('an appliance is called what stands on its cabinet, its name is made from t
   const choice = { connections: [], scope: null, portal: null };
   const title = 'Wärmepumpe Keller';
   const { appliance } = await harness.run.appliances.add(` ${title} `, choice);
-  expect(appliance).toMatchObject({ name: 'warmepumpe-keller', title });
-  expect(harness.run.connections.list()).toMatchObject([{ name: 'warmepumpe-keller', title }]);
+  expect(appliance).toMatchObject({ name: 'waermepumpe-keller', title });
+  expect(harness.run.connections.list()).toMatchObject([{ name: 'waermepumpe-keller', title }]);
   const { appliances, connections } = await harness.restart();
-  for (const typed of [title, 'warmepumpe-keller']) {
+  for (const typed of [title, 'waermepumpe-keller']) {
     expect(appliances.get(typed)).toEqual(appliance);
     expect(connections.get(typed)).toMatchObject({ id: appliance.connection });
   }

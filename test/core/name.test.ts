@@ -7,7 +7,9 @@ const free = () => false;
 test.each([
   ['Wallbox', 'wallbox'],
   ['Heat Pump (cellar)', 'heat-pump-cellar'],
-  ['Wärmepumpe', 'warmepumpe'],
+  ['Wärmepumpe', 'waermepumpe'],
+  ['WA\u0308RME o\u0308L KÜCHE Straße', 'waerme-oel-kueche-strasse'],
+  ['Café Ñandú', 'cafe-nandu'],
   ['ﬁlter №5', 'filter-no5'],
   ['  --x--  ', 'x'],
   ['a\r\nX-Injected: 1', 'a-x-injected-1'],
@@ -32,8 +34,8 @@ test('an appliance name that is taken gets the first free number, and so does th
   expect(deriveName('Wallbox', 'appliance', (name) => taken.has(name))).toBe('wallbox-3');
   const long = 'x'.repeat(63);
   expect(deriveNamed(long, 'appliance', (name) => name === long).name).toBe(`${'x'.repeat(61)}-2`);
-  expect(deriveNamed('Wärmepumpe', 'appliance', (name) => name === 'warmepumpe')).toEqual({
-    name: 'warmepumpe-2',
+  expect(deriveNamed('Wärmepumpe', 'appliance', (name) => name === 'waermepumpe')).toEqual({
+    name: 'waermepumpe-2',
     title: 'Wärmepumpe 2',
   });
 });

@@ -146,7 +146,7 @@ describe('the login of an appliance', () => {
   });
 
   it('an appliance is called what stands on its cabinet, from the form to its login', async () => {
-    const [name, title] = [`warmepumpe-keller-${made}`, `Wärmepumpe Keller ${made}`];
+    const [name, title] = [`waermepumpe-keller-${made}`, `Wärmepumpe Keller ${made}`];
     const added = await send('/appliances/add', { form: formKey(made), name: title });
     const credentials = await visitor.get(String(added.headers['location']));
     rememberSecrets([/id="client-secret">([^<]+)</.exec(credentials.text)?.[1] ?? '']);

@@ -8,7 +8,7 @@ import { translateNotice } from '../../src/page/notice-text.ts';
 
 const PAGE = 'https://192.168.1.7:8443/';
 const TITLES = new Map([
-  ['warmepumpe-keller', 'Wärmepumpe Keller'],
+  ['waermepumpe-keller', 'Wärmepumpe Keller'],
   ['solar', 'Solar'],
 ]);
 const titles = {
@@ -20,9 +20,9 @@ const titles = {
 const report = (changes: Partial<NoticeReport>): NoticeReport => ({
   ...testReport('2031-04-05T06:07:08Z'),
   notice: 'pairing_needed',
-  connection: 'warmepumpe-keller',
-  appliance: 'warmepumpe-keller',
-  appliances: ['warmepumpe-keller'],
+  connection: 'waermepumpe-keller',
+  appliance: 'waermepumpe-keller',
+  appliances: ['waermepumpe-keller'],
   message: 'In English',
   what_to_do: 'In English',
   ...changes,
@@ -32,11 +32,11 @@ const inGerman = (changes: Partial<NoticeReport>) =>
 
 test('a notice in German names the appliance or the shared login by its title, and says what to do and where', () => {
   expect(inGerman({})).toMatchObject({
-    appliance: 'warmepumpe-keller',
+    appliance: 'waermepumpe-keller',
     message: 'Für Wärmepumpe Keller ist eine neue Anmeldung am Portal nötig',
-    what_to_do: `Siehe ${PAGE}appliances/warmepumpe-keller`,
+    what_to_do: `Siehe ${PAGE}appliances/waermepumpe-keller`,
   });
-  const shared = { connection: 'solar', appliance: null, appliances: ['warmepumpe-keller', 'dashboard'] };
+  const shared = { connection: 'solar', appliance: null, appliances: ['waermepumpe-keller', 'dashboard'] };
   expect(inGerman(shared)).toMatchObject({
     message: 'Die Anmeldung „Solar“ muss erneuert werden. Das betrifft Wärmepumpe Keller und dashboard',
     what_to_do: `Siehe ${PAGE}connections/solar`,

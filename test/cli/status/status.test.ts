@@ -96,12 +96,12 @@ test('status ends with 3 if a person is needed, and shows each notice only once,
 });
 
 test('status shows what an appliance is called beside the name that commands take', async () => {
-  hub.administration.set({ name: 'warmepumpe-keller', title: 'Wärmepumpe Keller' });
+  hub.administration.set({ name: 'waermepumpe-keller', title: 'Wärmepumpe Keller' });
   const { stdout } = await hub.latchkey('appliance', 'list');
   expect(stdout).toMatch(/^APPLIANCE +TITLE +STATE/);
-  expect(stdout).toMatch(/^warmepumpe-keller +Wärmepumpe +unpaired/m);
-  expect(stdout).toMatch(/\nWärmepumpe Keller is not paired yet\. .*or run "latchkey pair warmepumpe-keller"/);
-  hub.administration.appliances.delete('warmepumpe-keller');
+  expect(stdout).toMatch(/^waermepumpe-keller +Wärmepumpe +unpaired/m);
+  expect(stdout).toMatch(/\nWärmepumpe Keller is not paired yet\. .*or run "latchkey pair waermepumpe-keller"/);
+  hub.administration.appliances.delete('waermepumpe-keller');
 });
 
 test('status shows when each appliance got its last token, and how many it got', async () => {
