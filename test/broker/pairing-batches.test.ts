@@ -67,6 +67,7 @@ describe('pairing batch', () => {
       current: null,
       next: null,
       connected: ['battery', 'heat-pump', 'wallbox'],
+      connectedNow: 3,
       skipped: [],
       differentAccounts: [],
     });
@@ -116,7 +117,9 @@ describe('pairing batch', () => {
       connected: ['battery', 'heat-pump', 'zone-valve'],
       skipped: [{ name: 'wallbox', reason: 'expired' }],
     });
-    expect((await batches.begin()).current?.connection).toBe('wallbox');
+    // A batch counts what it has connected itself.
+    expect(batches.view(batch).connectedNow).toBe(3);
+    expect(await batches.begin()).toMatchObject({ current: { connection: 'wallbox' }, connectedNow: 0 });
   });
 
   it("a pairing batch shows each appliance's account if they differ, also after a refresh and a restart", async () => {

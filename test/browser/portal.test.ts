@@ -68,7 +68,7 @@ it.each([
       await tap(page.getByRole('button', { name: texts.batch.next(name) }));
       await tap(page.getByRole('button', { name: 'Continue as demo' }));
     }
-    await page.getByText(texts.batch.mayClosePage).waitFor();
+    await page.getByText(texts.result.connectedText).waitFor();
     rememberSecrets((await page.context().cookies()).map(({ value }) => value));
     expect((await hub.status()).appliances.map(({ state }) => state)).toEqual(['active', 'active', 'active']);
     expect(taps).toBeLessThanOrEqual(14);

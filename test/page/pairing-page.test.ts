@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { PairedConnection } from '../../src/core/lan-service.ts';
 import type { PairingFailureReason } from '../../src/core/pairings/pairing.ts';
 import type { PairingView } from '../../src/core/pairings/pairing-administration.ts';
+import type { PairingBatch } from '../../src/core/pairings/pairing-batch.ts';
 import { Secret } from '../../src/core/secret.ts';
 import { pairingBatchPage } from '../../src/page/pairing/pairing-batch-page.ts';
 import { renderPairing } from '../../src/page/pairing/pairing-page.ts';
@@ -165,24 +166,36 @@ describe.each([
   });
 });
 
-it('the page of a pairing batch warns of different accounts, and shows which appliance has which', () => {
-  const texts = en;
+/** The page of a batch of connected logins as HTML, with some members of the batch. */
+function shownBatch(texts: Texts, members: Partial<PairingBatch>): string {
   const session = { cookie: new Secret('a-cookie-of-nobody'), csrfToken: 'csrf', lifetime: 60 };
   const request = {
     context: { hubName: 'Hub', texts },
     session,
   } as Partial<AuthenticatedRequest> as AuthenticatedRequest;
-  const lists = { connected: ['battery', 'wallbox'], skipped: [] };
-  const batch = { id: 'one', titles: { battery: 'Battery' }, current: null, next: null, ...lists };
+  const lists = { connected: ['battery', 'wallbox'], connectedNow: 2, skipped: [], differentAccounts: [] };
+  const batch = { id: 'one', titles: { battery: 'Battery' }, current: null, next: null, ...lists, ...members };
+  return pairingBatchPage(request, batch, null, NOW).body;
+}
+
+it('the page of a pairing batch counts the logins that it has done, not those that were connected before', () => {
+  const skipped = [{ name: 'stove', pairing: null, reason: 'not_begun' as const }];
+  expect(shownBatch(en, { connectedNow: 1, skipped })).toContain('1 of 2 logins is done');
+  expect(shownBatch(en, { connectedNow: 1 })).toContain('The login is done');
+  for (const connectedNow of [0, 2]) expect(shownBatch(en, { connectedNow })).toContain('Both logins are done');
+  expect(shownBatch(en, {})).toContain(en.pairing.connectedText);
+  expect(shownBatch(en, { connected: [], connectedNow: 0 })).toContain(en.batch.noAppliances);
+});
+
+it('the page of a pairing batch warns of different accounts, and shows which appliance has which', () => {
+  const texts = en;
   const differentAccounts = [
     { connection: 'battery', account: 'anna' },
     { connection: 'wallbox', account: '<b>guest</b>' },
   ];
-  const html = pairingBatchPage(request, { ...batch, differentAccounts }, null, NOW).body;
+  const html = shownBatch(texts, { differentAccounts });
   expect(html).toContain(texts.batch.differentAccounts);
   expect(html).toContain('<li>Battery: anna</li>');
   expect(html).toContain('<li>wallbox: &#60;b&#62;guest&#60;/b&#62;</li>');
-  expect(pairingBatchPage(request, { ...batch, differentAccounts: [] }, null, NOW).body).not.toContain(
-    texts.batch.differentAccounts,
-  );
+  expect(shownBatch(texts, {})).not.toContain(texts.batch.differentAccounts);
 });

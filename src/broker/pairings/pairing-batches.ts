@@ -117,14 +117,17 @@ export class PairingBatches {
   view(id: string): PairingBatch {
     const { connections, needsPairing, waitsForApproval } = this.#context;
     const connected: string[] = [];
+    let connectedNow = 0;
     const skipped: SkippedConnection[] = [];
     const open = this.#findOpen(id);
     for (const connection of connections.list()) {
       const { name, damaged } = connection;
       if (damaged) continue;
       if (waitsForApproval(connection)) skipped.push({ name, pairing: null, reason: 'waiting_for_approval' });
-      else if (!needsPairing(connection)) connected.push(name);
-      else {
+      else if (!needsPairing(connection)) {
+        connected.push(name);
+        if (this.#hasPaired(id, connection)) connectedNow += 1;
+      } else {
         const attempt = this.#findAttempt(id, connection);
         const result = attempt?.pairing.step.kind === 'ended' ? attempt.pairing.step.result : null;
         const reason = result?.kind === 'failed' ? result.reason : 'not_begun';
@@ -138,6 +141,7 @@ export class PairingBatches {
       current: open && current ? { pairing: open.pairing.id, connection: current.name } : null,
       next: this.#findNext(id)?.name ?? null,
       connected,
+      connectedNow,
       skipped: skipped.filter(({ name }) => name !== current?.name),
       differentAccounts: this.#differentAccounts(id),
     };
@@ -247,14 +251,18 @@ export class PairingBatches {
   #differentAccounts(id: string): BatchAccount[] {
     const { connections, accountOf } = this.#context;
     const known = connections.list().flatMap((connection) => {
-      const attempt = this.#findAttempt(id, connection);
-      const isPaired = attempt?.pairing.step.kind === 'ended' && attempt.pairing.step.result.kind === 'paired';
-      const account = isPaired ? accountOf(connection) : null;
+      const account = this.#hasPaired(id, connection) ? accountOf(connection) : null;
       return account === null ? [] : [{ connection: connection.name, portal: connection.portal, account }];
     });
     const differs = ({ portal, account }: (typeof known)[number]) =>
       known.some((other) => other.portal === portal && other.account !== account);
     return known.filter(differs).map(({ connection, account }) => ({ connection, account }));
+  }
+
+  /** Whether the batch has connected a connection. */
+  #hasPaired(id: string, connection: Connection): boolean {
+    const step = this.#findAttempt(id, connection)?.pairing.step;
+    return step?.kind === 'ended' && step.result.kind === 'paired';
   }
 
   #findAttempt(id: string, connection: Connection): PairingRun | undefined {

@@ -29,12 +29,22 @@ export interface PairingBatch {
   readonly next: string | null;
   /** The names of all connected appliances, including those that were connected before. */
   readonly connected: readonly string[];
+  /** How many of them this batch has connected. */
+  readonly connectedNow: number;
   readonly skipped: readonly SkippedConnection[];
   /**
    * The accounts of the appliances that this batch has connected, if one portal reported several: a family may have two
    * accounts, or somebody else logged in. Empty if all have the same account.
    */
   readonly differentAccounts: readonly BatchAccount[];
+}
+
+/** How many logins of a batch are done, and of how many: without those that were connected before. */
+export function countLogins({ connectedNow: done, skipped, current }: PairingBatch): {
+  readonly done: number;
+  readonly all: number;
+} {
+  return { done, all: done + skipped.length + (current === null ? 0 : 1) };
 }
 
 /** A batch, as shown to a browser that the portal has redirected to the hub. */

@@ -4,7 +4,7 @@ import { Failure } from '../../core/failure.ts';
 import type { LanService, PairedConnection } from '../../core/lan-service.ts';
 import { parseAuthorizationResponse, parseStatefulResponse } from '../../core/pairings/authorization-response.ts';
 import { isInstallerInitiated, type Pairing } from '../../core/pairings/pairing.ts';
-import type { BatchForBrowser, PairingBatch } from '../../core/pairings/pairing-batch.ts';
+import { type BatchForBrowser, countLogins, type PairingBatch } from '../../core/pairings/pairing-batch.ts';
 import { unmapIpv4 } from '../../system/addresses.ts';
 import { connectionNote, sentenceAbout } from '../connection-names.ts';
 import { type PublicPage, sendMessagePage, sendPublicPage } from '../document.ts';
@@ -203,15 +203,16 @@ function batchResultPage(
     const heading = sentenceAbout(paired, allTexts, result.connected, result.severalConnected);
     return { heading, severity: 'good', hasForm: true, body: html`!${about}!${buttons}!${toHub}` };
   }
-  const all = batch.connected.length + batch.skipped.length;
+  const { done, all } = countLogins(batch);
   if (batch.skipped.length === 0) {
-    return { heading: texts.allConnected(all), severity: 'good', body: html`<p>${texts.mayClosePage}</p>!${toHub}` };
+    const body = html`<p>${result.connectedText}</p>!${toHub}`;
+    return { heading: texts.allConnected(all || batch.connected.length), severity: 'good', body };
   }
   const skippedList = batch.skipped.map(
     ({ name, reason }) => html`<p><b>${titleOf(name)}</b>: ${texts.reasons[reason]}</p>`,
   );
   return {
-    heading: texts.someConnected(batch.connected.length, all),
+    heading: texts.someConnected(done, all),
     severity: 'neutral',
     body: html`!${skippedList}!${toHub}`,
   };

@@ -1,7 +1,7 @@
 import { html } from 'ghtml';
 import type { PairedConnection } from '../../core/lan-service.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
-import type { PairingBatch, SkippedConnection } from '../../core/pairings/pairing-batch.ts';
+import { countLogins, type PairingBatch, type SkippedConnection } from '../../core/pairings/pairing-batch.ts';
 import { icon } from '../elements.ts';
 import { backLink, csrfForm, type InstallerPage } from '../installer-page.ts';
 import { connectionPath, pairingBatchPath, pairingPath } from '../paths.ts';
@@ -24,7 +24,6 @@ export function pairingBatchPage(
 ): InstallerPage {
   const { batch: texts, installer } = req.context.texts;
   const { connected, skipped } = batch;
-  const all = connected.length + skipped.length + (current === null ? 0 : 1);
   return {
     title: texts.title,
     now,
@@ -34,7 +33,7 @@ export function pairingBatchPage(
     body: html`!${backLink('/', installer.overview)}
 <h1>${texts.title}</h1>
 !${renderAccounts(req, batch)}
-!${current === null ? renderSummary(req, batch, all) : renderCurrentPairing(req, batch, current, all, now)}
+!${current === null ? renderSummary(req, batch) : renderCurrentPairing(req, batch, current, now)}
 !${renderList(req, texts.connected, connected, (name) => renderItem(batch, name, 'good', ''))}
 !${renderList(req, texts.notConnected, failedFirst(skipped), (appliance) =>
       renderItem(
@@ -61,11 +60,12 @@ function renderAccounts({ context }: AuthenticatedRequest, batch: PairingBatch):
 
 function renderCurrentPairing(
   req: AuthenticatedRequest,
-  { id, connected, next }: PairingBatch,
+  batch: PairingBatch,
   view: PairingView & PairedConnection,
-  all: number,
   now: number,
 ) {
+  const { id, next } = batch;
+  const { done, all } = countLogins(batch);
   const { batch: texts } = req.context.texts;
   const skip =
     next === null
@@ -75,18 +75,21 @@ function renderCurrentPairing(
           `${pairingBatchPath(id)}/next`,
           html`<input type="hidden" name="skip" value="${view.id}"><button id="skip">${texts.skip(view.title)}</button>`,
         )}</div>`;
-  return html`<p class="quiet">${texts.progress(connected.length, all)}</p>
+  return html`<p class="quiet">${texts.progress(done, all)}</p>
 <section class="card" id="pairing"><h2>${view.title}</h2>
 !${renderUsers(req.context.texts, view)}
 !${renderPairing(req, view, now)}
 !${skip}</section>`;
 }
 
-function renderSummary(req: AuthenticatedRequest, batch: PairingBatch, all: number): string {
+function renderSummary(req: AuthenticatedRequest, batch: PairingBatch): string {
   const { id, connected, skipped, next } = batch;
-  const { batch: texts } = req.context.texts;
-  if (all === 0) return html`!${renderStatus('neutral', texts.noAppliances)}<p>${texts.noAppliancesText}</p>`;
-  if (skipped.length === 0) return renderStatus('good', texts.allConnected(all));
+  const { batch: texts, pairing } = req.context.texts;
+  const { done, all } = countLogins(batch);
+  if (connected.length + skipped.length === 0)
+    return html`!${renderStatus('neutral', texts.noAppliances)}<p>${texts.noAppliancesText}</p>`;
+  if (skipped.length === 0)
+    return html`!${renderStatus('good', texts.allConnected(all || connected.length))}<p>${pairing.connectedText}</p>`;
   const continueForm =
     next === null
       ? skipped.some(({ reason }) => reason !== 'waiting_for_approval') &&
@@ -96,7 +99,7 @@ function renderSummary(req: AuthenticatedRequest, batch: PairingBatch, all: numb
           `${pairingBatchPath(id)}/next`,
           html`<button class="primary" id="next">${texts.next(titleIn(batch, next))}</button>`,
         );
-  return html`!${renderStatus('warn', texts.someConnected(connected.length, all))}!${continueForm || ''}`;
+  return html`!${renderStatus('warn', texts.someConnected(done, all))}!${continueForm || ''}`;
 }
 
 function renderRetryForm(

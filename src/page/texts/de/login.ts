@@ -57,7 +57,8 @@ export const portalCode: typeof english.portalCode = {
   text: 'Öffnen Sie das Portal und geben Sie dort diesen Code ein. Das Portal öffnet sich in einem neuen Tab, damit Sie zum Code zurückkehren können.',
   notOfAppliance: 'Es ist nicht der Code, den das Gerät anzeigt.',
   logIn: (host) => `Bei ${host} anmelden`,
-  after: 'Nach der Anmeldung können Sie diese Seite schließen. Um alles Weitere kümmert sich der Hub.',
+  after:
+    'Nach der Anmeldung können Sie diese Seite schließen. Die Geräte holen sich ihren Zugang selbst; die Seite des Hubs zeigt, wann sie es getan haben.',
   afterInBatch: 'Machen Sie nach der Anmeldung auf der Seite des Hubs weiter.',
 };
 
@@ -66,7 +67,8 @@ const LOST = 'Die Antwort des Portals ist nicht angekommen.';
 export const loginResult: typeof english.loginResult = {
   connected: (appliance) => `${appliance} ist verbunden`,
   severalConnected: (appliances) => `${appliances} sind verbunden`,
-  connectedText: 'Sie können diese Seite schließen. Um alles Weitere kümmert sich der Hub.',
+  connectedText:
+    'Sie können diese Seite schließen. Die Geräte holen sich ihren Zugang selbst; die Seite des Hubs zeigt, wann sie es getan haben.',
   notConnectedYet: (appliance) => `${appliance} ist noch nicht verbunden`,
   severalNotConnectedYet: (appliances) => `${appliances} sind noch nicht verbunden`,
   loginFailures: {

@@ -76,7 +76,7 @@ export const pairing: typeof english.pairing = {
   exchangingText: 'Der Hub holt den Zugang vom Portal. Das dauert ein paar Sekunden.',
   connected: (appliance) => `${appliance} ist verbunden`,
   severalConnected: (appliances) => `${appliances} sind verbunden`,
-  connectedText: 'Um alles Weitere kümmert sich der Hub. Es ist nichts mehr zu tun.',
+  connectedText: 'Die Geräte holen sich ihren Zugang selbst. Die Übersicht zeigt, wann sie es getan haben.',
   superseded: 'Dieser Anmeldelink ist nicht mehr gültig',
   failed: (appliance) => `${appliance} ist nicht verbunden`,
   severalFailed: (appliances) => `${appliances} sind nicht verbunden`,
@@ -132,7 +132,6 @@ export const pairingBatch: typeof english.pairingBatch = {
   retry: (appliance) => `${appliance} noch einmal versuchen`,
   retryOthers: 'Die übrigen noch einmal verbinden',
   continueWithOthers: 'Mit den übrigen weitermachen',
-  mayClosePage: 'Das war die letzte Anmeldung. Sie können diese Seite schließen.',
   openHubPage: 'Zur Seite des Hubs',
   unreachable: 'Das Portal ist nicht erreichbar',
   unreachableText: (appliance) =>

@@ -62,7 +62,8 @@ export const portalCode = {
   notOfAppliance: 'It is not the code that the appliance shows.',
   /** @param host of the address that the button opens */
   logIn: (host: string) => `Log in at ${host}`,
-  after: 'After the login you can close this page. The hub does the rest.',
+  after:
+    'After the login you can close this page. The appliances fetch their access by themselves; the hub’s page shows when they did.',
   afterInBatch: 'After the login, continue on the hub’s page.',
 };
 
@@ -72,7 +73,8 @@ const LOST = 'The portal’s answer was lost on the way.';
 export const loginResult = {
   connected: (appliance: string) => `${appliance} is connected`,
   severalConnected: (appliances: string) => `${appliances} are connected`,
-  connectedText: 'You can close this page. The hub does the rest.',
+  connectedText:
+    'You can close this page. The appliances fetch their access by themselves; the hub’s page shows when they did.',
   notConnectedYet: (appliance: string) => `${appliance} is not connected yet`,
   severalNotConnectedYet: (appliances: string) => `${appliances} are not connected yet`,
   /** Failures between a login and the grant, after which a person can log in again. */

@@ -85,7 +85,7 @@ export const pairing = {
   exchangingText: 'The hub is getting the access from the portal. This takes a few seconds.',
   connected: (appliance: string) => `${appliance} is connected`,
   severalConnected: (appliances: string) => `${appliances} are connected`,
-  connectedText: 'The hub does the rest. There is nothing more to do.',
+  connectedText: 'The appliances fetch their access by themselves. The overview shows when they did.',
   superseded: 'This login link is no longer valid',
   failed: (appliance: string) => `${appliance} is not connected`,
   severalFailed: (appliances: string) => `${appliances} are not connected`,
@@ -144,8 +144,6 @@ export const pairingBatch = {
   retry: (appliance: string) => `Try ${appliance} again`,
   retryOthers: 'Connect the others again',
   continueWithOthers: 'Continue with the others',
-  /** On the phone that has logged in. */
-  mayClosePage: 'That was the last one. You can close this page.',
   openHubPage: 'To the hub’s page',
   unreachable: 'The portal cannot be reached',
   unreachableText: (appliance: string) =>
