@@ -143,6 +143,10 @@ describe('the login of an appliance', () => {
     const later = await visitor.get(String(credentials));
     expect(later.text).toContain(`It uses the login “${login}”, which is connected`);
     expect(later.text).not.toContain('id="connect"');
+    // The next one probably shares it, too.
+    const [, chosen = ''] = /name="login" value="([^"]*)"/.exec(later.text) ?? [];
+    const another = await send(`${String(credentials)}/done`, { next: 'add', login: chosen });
+    expect(redirectOf(another)).toEqual([303, `/appliances/add?login=${login}`]);
   });
 
   it('an appliance is called what stands on its cabinet, from the form to its login', async () => {

@@ -66,9 +66,13 @@ export function serveCredentials(
       const status = await administration.status();
       const appliance = status.appliances.find((one) => one.name === cached.credentials.name);
       const isConnected = appliance?.state === 'active' || appliance?.state === 'retrying';
-      const login = status.connections.find((one) => isConnected && one.name === appliance.connection);
-      const hasOthers = connectableConnections(status).length > 1;
-      return sendInstallerPage(req, 200, credentialsPage(cached, context, session, done, login?.title, hasOthers));
+      const login = status.connections.find((one) => one.name === appliance?.connection);
+      const shown = {
+        connected: isConnected && login !== undefined ? login.title : null,
+        hasOthers: connectableConnections(status).length > 1,
+        sharedLogin: login?.own === true ? '' : (login?.name ?? ''),
+      };
+      return sendInstallerPage(req, 200, credentialsPage(cached, context, session, done, shown));
     }
     const { adding, appliance } = context.texts;
     const back = { href: '/', text: appliance.backToOverview };
@@ -78,25 +82,33 @@ export function serveCredentials(
   guard.form('/credentials/:form/:name/done', async (submission) => {
     const name = pathParameter(submission, 'name');
     cache.delete(submission.session, pathParameter(submission, 'form'), name);
-    const next = submission.form.get('next') === 'add' ? addAppliancePath() : appliancePath(name);
+    const { form } = submission;
+    const next = form.get('next') === 'add' ? addAppliancePath(form.get('login') || undefined) : appliancePath(name);
     return submission.reply.redirect(next, 303);
   });
+}
+
+/** What the page of credentials shows of the appliance's connection. */
+interface ShownConnection {
+  /** Its title, if it is connected already; otherwise null. */
+  readonly connected: string | null;
+  /** Whether other connections also wait to be connected. */
+  readonly hasOthers: boolean;
+  /** Its name, if several appliances can share it: probably the next one does. Empty for an appliance's own. */
+  readonly sharedLogin: string;
 }
 
 /**
  * The credentials of an appliance, for a person to enter in it. The QR code contains what `latchkey appliance add
  * --json` prints.
  * @param done the path of the form for "Done"
- * @param connected the title of the appliance's connection, if that is connected already; otherwise null
- * @param hasOthers whether other connections also wait to be connected
  */
 export function credentialsPage(
   { credentials: issued, isNewAppliance }: CachedCredentials,
   { texts }: PageContext,
   session: PageSession,
   done: string,
-  connected: string | null = null,
-  hasOthers = false,
+  { connected, hasOthers, sharedLogin }: ShownConnection = { connected: null, hasOthers: false, sharedLogin: '' },
 ): InstallerPage {
   const { credentials } = texts.adding;
   const { name, title, clientId, clientSecret, tokenEndpoint, caFingerprint } = issued;
@@ -120,7 +132,7 @@ export function credentialsPage(
   const addressHint = isIP(new URL(tokenEndpoint).hostname) === 0 ? '' : credentials.addressHint;
   const needsLogin = isNewAppliance && connected === null;
   const doneButton = html`<button class="${needsLogin ? '' : 'primary'}" id="done">${credentials.done}</button>`;
-  const another = html`<button name="next" value="add" id="another">${credentials.addAnother}</button>`;
+  const another = html`<input type="hidden" name="login" value="${sharedLogin}"><button name="next" value="add" id="another">${credentials.addAnother}</button>`;
   const connectLabel = hasOthers ? texts.overview.connectAll : credentials.connectNext(title);
   const connect = html`<button class="primary" id="connect">${connectLabel}</button>`;
   const connectPath = hasOthers ? '/pair-all' : appliancePath(name, 'pair');
