@@ -4,7 +4,7 @@ import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts'
 import { Failure } from '../../core/failure.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import type { AdministrationView } from '../administration-view.ts';
-import { sendFailure, sendNothingChanged, withAppliance } from '../failures.ts';
+import { sendFailure, withAppliance } from '../failures.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import { appliancePath } from '../paths.ts';
@@ -19,30 +19,43 @@ export function serveMove(guard: AuthenticatedRoutes, administration: Administra
   guard.page('/appliances/:name/move', (req) =>
     withAppliance(req, administration, (appliance, status) => {
       if (appliance.declared) throw new Failure('appliance_declared', appliance.name);
-      return sendInstallerPage(req, 200, movePage(req.context, req.session, appliance, status));
+      const used = usedConnections(appliance, status.connections).map((one) => one.name);
+      return sendInstallerPage(req, 200, movePage(req.context, req.session, appliance, status, used));
     }),
   );
 
   guard.form('/appliances/:name/move', async (submission) => {
     const name = pathParameter(submission, 'name');
     const chosen = [...submission.form.keys()].flatMap((key) => (key.startsWith(TICK) ? key.slice(TICK.length) : []));
-    if (chosen.length === 0)
-      return sendNothingChanged(submission, submission.context.texts.connectionChoice.none, name);
+    const { none, gone } = submission.context.texts.connectionChoice;
+    const sendAgain = (problem: string) =>
+      withAppliance(submission, administration, (appliance, status) => {
+        const page = movePage(submission.context, submission.session, appliance, status, chosen, problem);
+        return sendInstallerPage(submission, 400, page);
+      });
+    if (chosen.length === 0) return sendAgain(none);
     try {
       await submission.administration.moveAppliance(name, chosen);
       return submission.reply.redirect(appliancePath(name), 303);
     } catch (error) {
+      if (error instanceof Failure && error.code === 'connection_unknown') return sendAgain(gone);
       return sendFailure(submission, name, error);
     }
   });
 }
 
-/** The form that lets an appliance use other connections: those that it uses come first. */
+/**
+ * The form that lets an appliance use other connections: those that it uses come first.
+ * @param chosen the names of those that are ticked
+ * @param problem what is wrong with them; left out if nothing is
+ */
 function movePage(
   { texts }: PageContext,
   session: PageSession,
   appliance: ApplianceStatus,
   status: Pick<StatusReport, 'connections' | 'appliances'>,
+  chosen: readonly string[],
+  problem?: string,
 ): InstallerPage {
   const { name, title } = appliance;
   const { connectionChoice: own, installer } = texts;
@@ -51,13 +64,15 @@ function movePage(
   const offered = new Set([...used, ...sharableConnections(status)]);
   const ticks = [...offered].map((one) => {
     const { value, text } = connectionOption(one, texts);
-    const checked = used.includes(one) ? ' checked' : '';
+    const checked = chosen.includes(one.name) ? ' checked' : '';
     return html`<label class="tick"><input type="checkbox" name="${TICK}${value}" value="yes"!${checked}>${text}</label>`;
   });
   const ownLogin = used.find((one) => one.own);
   const isConnected = ownLogin?.state !== 'unpaired' && ownLogin?.state !== 'pairing';
   const former = ownLogin === undefined ? '' : html`<p>${isConnected ? own.ownKept : own.ownRemoved}</p>`;
-  const content = html`<fieldset class="field"><legend class="label">${own.several}</legend>!${ticks}</fieldset>
+  const note = problem === undefined ? '' : html`<p class="problem" id="problem" role="alert">${problem}</p>`;
+  const described = problem === undefined ? '' : ' aria-describedby="problem"';
+  const content = html`<fieldset class="field"!${described}><legend class="label">${own.several}</legend>!${note}!${ticks}</fieldset>
 <div class="actions"><button class="primary" id="yes">${own.moveButton}</button><a class="button" href="${appliancePath(name)}">${installer.cancel}</a></div>`;
   return {
     title: heading,
