@@ -47,6 +47,20 @@ describe('a browser that is not signed in', () => {
     expect(log).not.toContain(setup.code);
   });
 
+  it('the link of a label says without a sign-in what it is for and whom to ask, and not whether the appliance exists', async () => {
+    await hub.addAppliance('labelled-stove');
+    await using visitor = await newDevice();
+    const pages = [];
+    for (const name of ['labelled-stove', 'no-such-stove']) {
+      const { status, text } = await visitor.get(`/p/${name}`);
+      expect(status).toBe(401);
+      expect(text).toContain('ask the person who set the hub up');
+      pages.push(text.replaceAll(name, ''));
+    }
+    expect(pages[1]).toBe(pages[0]);
+    expect((await visitor.get('/')).text).not.toContain('This label leads');
+  });
+
   it('the sign-in page shows the name of the hub and where to find the code, and nothing about the home', async () => {
     await hub.addAppliance('secret-wallbox');
     await using visitor = await newDevice();

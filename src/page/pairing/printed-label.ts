@@ -5,7 +5,7 @@ import { labelSvg } from '../../system/label.ts';
 import type { AdministrationView } from '../administration-view.ts';
 import { findAppliance, handlePairingFailures } from '../failures.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
-import { appliancePath, pairingPath } from '../paths.ts';
+import { appliancePath, LABEL_PATH, pairingPath } from '../paths.ts';
 import { isPrefetch } from '../request-origin.ts';
 import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
 
@@ -22,7 +22,7 @@ export function servePrintedLabels(guard: AuthenticatedRoutes, administration: A
       );
     }),
   );
-  guard.page('/p/:name', (req) =>
+  guard.page(`${LABEL_PATH}:name`, (req) =>
     handlePairingFailures(req, async () => {
       const { name, title } = administration.label(pathParameter(req, 'name'));
       const { connection, state } = await findAppliance(administration, name);

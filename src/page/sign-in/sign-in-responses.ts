@@ -3,6 +3,7 @@ import { html } from 'ghtml';
 import { type PublicPage, sendMessagePage, sendPublicPage } from '../document.ts';
 import { cookieValue, type FormErrorStatus } from '../http.ts';
 import type { PageContext } from '../page-context.ts';
+import { LABEL_PATH } from '../paths.ts';
 import { isCrossSiteNavigation, refererPath, safeRedirectPath } from '../request-origin.ts';
 import type { Texts } from '../texts/en.ts';
 
@@ -33,6 +34,8 @@ function signInPage(texts: Texts, next: string, reason: SignInReason): PublicPag
   const problem = errorText(texts, reason);
   const status = statusText(texts, reason);
   const note = status === null ? '' : html`<p role="status">${status}</p>`;
+  // The same for every name: nobody learns here which appliances there are.
+  const label = next.startsWith(LABEL_PATH) ? html`<p>${signIn.labelScanned}</p>` : '';
   const message = problem === null ? '' : html`<p class="problem" id="problem" role="alert">${problem}</p>`;
   const invalid = problem === null ? '' : 'aria-invalid="true"';
   const describedBy = problem === null ? 'hint' : 'problem hint';
@@ -41,7 +44,7 @@ function signInPage(texts: Texts, next: string, reason: SignInReason): PublicPag
     heading: signIn.heading,
     severity: null,
     hasForm: true,
-    body: html`!${note}
+    body: html`!${label}!${note}
 <form method="post" action="/sign-in">
 <input type="hidden" name="next" value="${next}">
 <label for="code">${signIn.label}</label>

@@ -5,6 +5,8 @@ export const signIn: typeof english.signIn = {
   whereToFindCode:
     'Wer den Hub eingerichtet hat, hat sich den Code vielleicht notiert. Auf dem Hub selbst zeigt dieser Befehl den Code und einen Einmal-Link:',
   label: 'Einrichtungscode',
+  labelScanned:
+    'Dieses Etikett führt zur Seite des Hubs, der dieses Gerät verbindet. Um zu sehen, ob alles in Ordnung ist, oder um es neu zu verbinden, ist der Einrichtungscode nötig: Fragen Sie die Person, die den Hub eingerichtet hat.',
   hint: 'Sechzehn Buchstaben; Großschreibung und Bindestriche spielen keine Rolle.',
   button: 'Anmelden',
   missing: 'Geben Sie zuerst den Einrichtungscode ein.',

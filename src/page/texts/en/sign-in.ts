@@ -4,6 +4,9 @@ export const signIn = {
   whereToFindCode:
     'The person who set the hub up may have noted the code. On the hub itself, this command shows the code and a one-time address:',
   label: 'Setup code',
+  /** For anybody who scans the label of an appliance. */
+  labelScanned:
+    'This label leads to the page of the hub that connects this appliance. To see how it is, or to connect it again, you need the setup code: ask the person who set the hub up.',
   hint: 'Sixteen letters; capitals and dashes do not matter.',
   button: 'Sign in',
   missing: 'Type the setup code first.',
