@@ -41,7 +41,7 @@ it('the list of clouds shows those of the hub, and each one of the catalogue wit
   const { status, text } = await visitor.get('/portals');
   expect(status).toBe(200);
   expect(text).toMatch(/id="portal-declared"><h2>tado°</);
-  expect(text).toContain('The hub’s configuration file declares this cloud.');
+  expect(text).toContain('The hub’s configuration file declares this portal.');
   expect(text).not.toContain('href="/portals/declared/remove"');
   for (const cloud of ['helper', 'netatmo', 'home-connect', 'other']) expect(text).toContain(`id="cloud-${cloud}"`);
   const order = ['helper', 'enphase', 'nest', 'home-connect', 'myuplink', 'hue', 'viessmann', 'other'];
@@ -77,7 +77,7 @@ it('the form says beside the field what is missing or wrong, and never shows a s
   for (const [fields, status, text] of [
     [{ client_secret: '' }, 400, 'This is missing.'],
     [{ client_id: 'no-uuid' }, 400, 'This is not valid.'],
-    [{ client_secret: 'another-secret' }, 409, 'The cloud does not accept this client ID with this secret.'],
+    [{ client_secret: 'another-secret' }, 409, 'The portal does not accept this client ID with this secret.'],
   ] as const) {
     const response = await send('/portals/add', { ...helper(), ...fields });
     expect(response).toMatchObject({ status, text: expect.stringContaining(text) });
@@ -99,8 +99,8 @@ it('a cloud is added once, however often its form is sent, and is removed after 
   // Until the next hub runs, the page waits and loads itself again.
   const shown = await eventually(async () => {
     const page = await visitor.get(String(result));
-    if (page.text.includes('The hub starts with the new cloud')) expect(page.headers['refresh']).toBe('1');
-    return page.text.includes('The cloud accepts the hub.');
+    if (page.text.includes('The hub starts with the new portal')) expect(page.headers['refresh']).toBe('1');
+    return page.text.includes('The portal accepts the hub.');
   });
   expect([shown, await names()]).toEqual([true, ['declared', 'home']]);
   expect(target(await send('/portals/add', helper()))[0]).toBe(303);
@@ -110,13 +110,13 @@ it('a cloud is added once, however often its form is sent, and is removed after 
 
   await hub.addAppliance('wallbox', 'Monitoring', 'home');
   const question = await visitor.get('/portals/home/remove');
-  expect(question.text).toContain('The hub deletes the client ID and the secret of this cloud.');
+  expect(question.text).toContain('The hub deletes the client ID and the secret of this portal.');
   const inUse = await send('/portals/home/remove');
-  expect(inUse).toMatchObject({ status: 409, text: expect.stringContaining('still log in at this cloud') });
+  expect(inUse).toMatchObject({ status: 409, text: expect.stringContaining('still log in at this portal') });
   await hub.ask((control) => control.request('removeAppliance', { name: 'wallbox' }));
   expect(target(await send('/portals/home/remove'))).toEqual([303, '/']);
   await until(['declared']);
-  expect((await send('/portals/home/remove')).text).toContain('Somebody has removed this cloud.');
+  expect((await send('/portals/home/remove')).text).toContain('Somebody has removed this portal.');
   expect(hub.events('portal_removed')).toHaveLength(1);
 });
 
@@ -135,7 +135,7 @@ it('a cloud that could not be reached leads back to what was entered, which may 
   const [base_url, frontend_url] = ['http://127.0.0.1:9', 'http://127.0.0.1:9'];
   const [, result] = target(await send('/portals/add', { ...helper(), name: 'mistyped', base_url, frontend_url }));
   const shown = () => visitor.get(String(result));
-  await eventually(async () => !(await shown()).text.includes('The hub starts with the new cloud'));
+  await eventually(async () => !(await shown()).text.includes('The hub starts with the new portal'));
   const again = 'again&#61;mistyped">Enter again</a>';
   expect((await shown()).text).toContain(again);
 });

@@ -36,7 +36,7 @@ function callText(text: Text): unknown {
 }
 
 /** Texts that are the same in English and in German: names, units and words of both. */
-const SAME_IN_BOTH = new Set(['Code', ', ', '.', 'Name', 'Cloud', 'Hub', 'Latchkey', 'QR-Code', 'Version']);
+const SAME_IN_BOTH = new Set(['Code', ', ', '.', 'Name', 'Portal', 'Hub', 'Latchkey', 'QR-Code', 'Version']);
 
 const english = flat(en);
 const german = flat(de);

@@ -53,9 +53,9 @@ export const addAppliance: typeof english.addAppliance = {
   scope: 'Berechtigungen',
   scopeHint:
     'Welche Berechtigungen das Gerät am Portal braucht (in vielen Anleitungen „Scope“), zum Beispiel „Monitoring RemoteControl“. Das Feld darf leer bleiben.',
-  portal: 'Cloud',
+  portal: 'Portal',
   choosePortal: 'Bitte wählen',
-  portalMissing: 'Wählen Sie die Cloud dieses Geräts.',
+  portalMissing: 'Wählen Sie das Portal dieses Geräts.',
   add: 'Hinzufügen',
   nameMissing: 'Geben Sie einen Namen ein.',
   nameInvalid:
@@ -63,7 +63,7 @@ export const addAppliance: typeof english.addAppliance = {
   nameTaken: 'Ein Gerät mit diesem oder fast demselben Namen gibt es schon. Wählen Sie einen anderen Namen.',
   scopeInvalid:
     'Die Eingabe ist zu lang oder enthält ein unzulässiges Zeichen. Geben Sie die Berechtigungen durch Leerzeichen getrennt ein, ohne Anführungszeichen und Umlaute.',
-  portalUnknown: 'Diese Cloud hat der Hub nicht. Wählen Sie eine andere.',
+  portalUnknown: 'Dieses Portal hat der Hub nicht. Wählen Sie ein anderes.',
   credentials: {
     title: (appliance) => `Zugangsdaten von ${appliance}`,
     added: (appliance) => `${appliance} wurde hinzugefügt.`,
@@ -103,7 +103,7 @@ export const history: typeof english.history = {
     unpaired: 'Getrennt',
     refreshed: 'Zugang erneuert',
     refresh_failed: 'Zugang konnte nicht erneuert werden',
-    token_refused: 'Das Gerät meldet, dass die Cloud seinen Zugang abgelehnt hat',
+    token_refused: 'Das Gerät meldet, dass das Portal seinen Zugang abgelehnt hat',
   },
   by: (user) => `durch ${user}`,
   repeatCount: (count) => (count === 1 ? '' : `${count}-mal`),

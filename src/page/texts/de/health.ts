@@ -77,7 +77,7 @@ export const health: typeof english.health = {
       new_start: 'beenden Sie den Hub und starten Sie ihn wieder',
     },
     enterAgain: (portal) =>
-      `Tippen Sie auf der Übersicht auf „Ihre Clouds“ und geben Sie die Client-ID und das Client-Secret von ${portal} neu ein.`,
+      `Tippen Sie auf der Übersicht auf „Ihre Portale“ und geben Sie die Client-ID und das Client-Secret von ${portal} neu ein.`,
     clientId: (portal, apply) =>
       `Korrigieren Sie in der Konfiguration des Hubs portals.${portal}.client_id. Danach ${apply}.`,
     credentials: (portal, secretFile, apply) =>
@@ -113,7 +113,7 @@ export const health: typeof english.health = {
       'Ein anderes Gerät in diesem Netzwerk verwendet den Namen des Hubs. Ihre Geräte sind sicher, denn sie prüfen auch den Sicherheitscode des Hubs. Suchen Sie das andere Gerät („sudo latchkey status“ auf dem Hub zeigt seine Adresse), und benennen Sie es um oder trennen Sie es vom Netzwerk.',
     not_announced:
       'Geräte finden diesen Hub vielleicht nicht automatisch im Netzwerk. Prüfen Sie die Netzwerkverbindung des Hubs.',
-    no_portal: 'Noch keine Cloud gewählt.',
+    no_portal: 'Noch kein Portal gewählt.',
     client_rejected:
       'Ein Portal akzeptiert die eigenen Zugangsdaten des Hubs nicht (client_id und Client-Secret). Deshalb kann keine Anmeldung gelingen. Bitten Sie die Person, die den Hub eingerichtet hat, sie zu korrigieren: „sudo latchkey status“ auf dem Hub zeigt, wo.',
     portal_moved:

@@ -52,7 +52,7 @@ export const overview: typeof english.overview = {
   connectByCode: 'Mit dem Code eines Geräts verbinden',
   scope: 'Berechtigungen',
   scopeByPortal: 'legt das Portal fest',
-  portal: 'Cloud',
+  portal: 'Portal',
   account: 'Konto',
   registered: 'Aufnahme angefragt',
   tokenCounts: 'Wie oft',

@@ -56,16 +56,16 @@ export const addAppliance = {
   scope: 'Permissions',
   scopeHint:
     'The permissions that the appliance needs at the portal (“scope” in many manuals), such as “Monitoring RemoteControl”. May stay empty.',
-  portal: 'Cloud',
+  portal: 'Portal',
   choosePortal: 'Choose…',
-  portalMissing: 'Choose the cloud of this appliance.',
+  portalMissing: 'Choose the portal of this appliance.',
   add: 'Add',
   nameMissing: 'Type a name.',
   nameInvalid: 'This name is not possible. Use at most 64 letters, digits, spaces and signs.',
   nameTaken: 'There is already an appliance with this name, or with almost the same. Choose another name.',
   scopeInvalid:
     'This is too long or has a character that is not allowed. Type the permissions with spaces between them, without quotes or accents.',
-  portalUnknown: 'The hub does not have this cloud. Choose another one.',
+  portalUnknown: 'The hub does not have this portal. Choose another one.',
   credentials: {
     title: (appliance: string) => `Credentials of ${appliance}`,
     added: (appliance: string) => `${appliance} has been added.`,
@@ -107,7 +107,7 @@ export const history = {
     unpaired: 'Disconnected',
     refreshed: 'Access refreshed',
     refresh_failed: 'Access could not be refreshed',
-    token_refused: 'The appliance reports that the cloud rejected its access',
+    token_refused: 'The appliance reports that the portal rejected its access',
   },
   /** Who did it. */
   by: (user: string) => `by ${user}`,

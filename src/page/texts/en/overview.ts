@@ -54,7 +54,7 @@ export const overview = {
   connectByCode: 'Connect with the code of an appliance',
   scope: 'Permissions',
   scopeByPortal: 'decided by the portal',
-  portal: 'Cloud',
+  portal: 'Portal',
   account: 'Account',
   registered: 'Asked to join',
   tokenCounts: 'How often',
