@@ -10,6 +10,7 @@ export type AdministrationView = Pick<
   | 'portals'
   | 'describePortals'
   | 'cloudChoices'
+  | 'enteredPortal'
   | 'reloadOutcome'
   | 'history'
   | 'label'

@@ -127,6 +127,7 @@ export class FakeAdministration implements Administration {
   portals = unscripted;
   describePortals = unscripted;
   cloudChoices = unscripted;
+  enteredPortal = unscripted;
   addPortal = unscripted;
   removePortal = unscripted;
 

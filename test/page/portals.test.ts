@@ -76,7 +76,8 @@ it('a form for an unknown cloud leads to the list of clouds', async () => {
 it('the form says beside the field what is missing or wrong, and never shows a secret again', async () => {
   for (const [fields, status, text] of [
     [{ client_secret: '' }, 400, 'This is missing.'],
-    [{ client_id: 'no-uuid' }, 400, 'This is not valid.'],
+    [{ client_id: 'no-uuid' }, 400, 'This is not valid. Compare it'],
+    [{ base_url: 'portal.example/login' }, 400, 'The address has nothing after its name'],
     [{ client_secret: 'another-secret' }, 409, 'The portal does not accept this client ID with this secret.'],
   ] as const) {
     const response = await send('/portals/add', { ...helper(), ...fields });
@@ -88,6 +89,18 @@ it('the form says beside the field what is missing or wrong, and never shows a s
   const declared = await send('/portals/add', { cloud: 'tado', name: 'declared' });
   expect(declared).toMatchObject({ status: 409, text: expect.stringContaining('can only be changed there') });
   expect(await names()).toEqual(['declared']);
+});
+
+it('the pages that change or remove a cloud say at once that the configuration declares it, or that it is gone', async () => {
+  for (const [name, why] of [
+    ['declared', 'can only be changed there'],
+    ['gone', 'Somebody has removed this portal.'],
+  ])
+    for (const path of [`/portals/${name}/remove`, `/portals/add?cloud=tado&again=${name}`]) {
+      const { status, text } = await visitor.get(path);
+      expect([status, text]).toEqual([409, expect.stringContaining(String(why))]);
+      expect(text).not.toContain('action="/portals/');
+    }
 });
 
 it('a cloud is added once, however often its form is sent, and is removed after a question unless it is in use', async () => {
@@ -107,6 +120,15 @@ it('a cloud is added once, however often its form is sent, and is removed after 
   await eventually(async () => hub.events('hub_started').length === 3);
   await until(['declared', 'home']);
   expect((await visitor.get('/portals/add?cloud=helper')).text).toContain('name="name" value="home-2"');
+  const [, card = ''] = (await visitor.get('/portals')).text.split('id="portal-home"');
+  const { host } = new URL(emulator.frontendUrl);
+  expect(card).toMatch(new RegExp(`^><h2>${host}</h2>.*Address</dt><dd>${emulator.frontendUrl}</dd>`, 's'));
+  expect(card.split('</li>', 1)[0]).not.toContain('Redirect address');
+  const again = await visitor.get('/portals/add?cloud=helper&again=home');
+  expect(again.text).toContain(`Enter the data of ${host} again`);
+  expect(again.text).toContain(`name="base_url" value="${emulator.baseUrl}"`);
+  expect(again.text).toContain(`name="client_id" value="${emulator.clientId}"`);
+  expect(again.text).toContain('name="client_secret" value=""');
 
   await hub.addAppliance('wallbox', 'Monitoring', 'home');
   const question = await visitor.get('/portals/home/remove');
@@ -132,7 +154,8 @@ it('a cloud is added even if the browser is closed before the response', async (
 });
 
 it('a cloud that could not be reached leads back to what was entered, which may have the wrong address', async () => {
-  const [base_url, frontend_url] = ['http://127.0.0.1:9', 'http://127.0.0.1:9'];
+  // Without the scheme, as people type it.
+  const [base_url, frontend_url] = ['127.0.0.1:9', '127.0.0.1:9'];
   const [, result] = target(await send('/portals/add', { ...helper(), name: 'mistyped', base_url, frontend_url }));
   const shown = () => visitor.get(String(result));
   await eventually(async () => !(await shown()).text.includes('The hub starts with the new portal'));

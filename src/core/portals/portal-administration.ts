@@ -56,12 +56,23 @@ interface CloudVariable {
   readonly usual: string | null;
 }
 
+/** A portal as people call it. */
+interface NamedPortal extends Named {
+  /** Its origin or its issuer, such as `https://portal.example`. */
+  readonly address: string;
+}
+
 /** The operations on portals. */
 export interface PortalAdministration {
-  /** The portals, the default one first. The title is that of the cloud; of a portal without a preset, its name. */
-  portals(): readonly Named[];
+  /**
+   * The portals, the default one first. The title is that of the cloud. Of a portal without a preset it is the name that
+   * the configuration gives it, and of one that was added, whose name nobody may have chosen, the host of its address.
+   */
+  portals(): readonly NamedPortal[];
   /** The portals, as far as they are known now. */
   describePortals(): readonly PortalStatus[];
+  /** The keys of an added portal's table `[portals.NAME]`, as entered, without the client secret; null if there is none. */
+  enteredPortal(name: string): Promise<Readonly<Record<string, unknown>> | null>;
   /** Checks a portal without a login. @param name of it. @throws Failure `portal_unknown` */
   checkPortal(name: string): Promise<readonly PortalCheck[]>;
   /** The clouds of the catalogue, by name, and the hub's own redirect URI; null while it has no address. */

@@ -8,12 +8,7 @@ import type {
 import type { Clock, Timers } from '../../core/clock.ts';
 import type { Log } from '../../core/log.ts';
 import { samePortal } from '../../core/portals/identity.ts';
-import {
-  describeMovedEndpoint,
-  type InspectedPortal,
-  type PortalCheck,
-  type PortalStatus,
-} from '../../core/portals/portal-status.ts';
+import { describeMovedEndpoint, type InspectedPortal, type PortalCheck } from '../../core/portals/portal-status.ts';
 import type { Random } from '../../core/random.ts';
 import type { Store } from '../../core/store.ts';
 import { HelperPortal } from '../../portal/helper/helper-portal.ts';
@@ -27,7 +22,7 @@ export interface Portals extends ConnectedPortals, AsyncDisposable {
   /** What to report about a portal that has moved an endpoint; null if none has. */
   readonly moved: string | null;
   /** A portal as people inspect it; undefined if none has this name. */
-  inspect(name: string): (Pick<InspectedPortal, 'describeLogin' | 'check'> & Pick<PortalStatus, 'type'>) | undefined;
+  inspect(name: string): Pick<InspectedPortal, 'describeLogin' | 'check'> | undefined;
   /** The hub as the client of each portal. */
   readonly clients: ReadonlyMap<string, PortalClient>;
 }
@@ -61,7 +56,7 @@ export async function connectPortals(
 ): Promise<Portals> {
   const entries = await Promise.all(
     configurations.map(async (configuration) => {
-      const { name, type, clientId, secretFile, appliedBy, policy } = configuration;
+      const { name, clientId, secretFile, appliedBy, policy } = configuration;
       const otherOrigins = configurations.filter((other) => other.name !== name).map(originOf);
       const identity = { origin: originOf(configuration), clientId, name, otherOrigins };
       const credentialLocation = {
@@ -75,7 +70,7 @@ export async function connectPortals(
           : await connectOAuth2Portal(configuration, credentialLocation, context);
       const defaultScope = configuration.type === 'oauth2' ? configuration.settings.defaultScope : null;
       const scope = defaultScope === null ? {} : { defaultScope };
-      return [name, { type, portal, identity, credentialLocation, ...policy, ...scope }] as const;
+      return [name, { portal, identity, credentialLocation, ...policy, ...scope }] as const;
     }),
   );
   const connected = new Map(entries);
@@ -92,12 +87,12 @@ export async function connectPortals(
     inspect(name) {
       const found = connected.get(name);
       if (found === undefined) return undefined;
-      const { type, portal, retryLostAnswer } = found;
+      const { portal, retryLostAnswer } = found;
       const check: InspectedPortal['check'] = async (wall) => [
         ...(await portal.check(wall)),
         ...(retryLostAnswer === 'late' ? [SHARED_LOGIN_ADVICE] : []),
       ];
-      return { type, describeLogin: () => portal.describeLogin(), check };
+      return { describeLogin: () => portal.describeLogin(), check };
     },
     clients: new Map(
       configurations.flatMap((configuration) => {
@@ -125,7 +120,7 @@ function clientDigest(configuration: PortalConfiguration): string {
 }
 
 /** What identifies a portal: see `PortalIdentity`. */
-function originOf(configuration: PortalConfiguration): string {
+export function originOf(configuration: PortalConfiguration): string {
   if (configuration.type === 'helper') return new URL(configuration.frontendUrl).origin;
   const { issuer, endpoints } = configuration.settings;
   return issuer ?? endpoints.token ?? '';

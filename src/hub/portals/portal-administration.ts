@@ -16,6 +16,7 @@ import {
   callbackAddress,
   connectPortals,
   metadataSetting,
+  originOf,
   type Portals,
   type PortalsContext,
 } from './connect-portals.ts';
@@ -109,20 +110,24 @@ export function createPortalAdministration(context: PortalAdministrationContext,
   }
 
   return {
-    portals: () => titlePortals(configured),
+    portals: () => titlePortals(configured, added.names),
     describePortals: () =>
-      portals.names.map((name) => {
-        const { type, ...inspected } = inspectPortal(name);
-        const { login, redirectUri } = inspected.describeLogin();
+      configured.map((portal) => {
+        const { name, type } = portal;
+        const { login, redirectUri } = inspectPortal(name).describeLogin();
         const at = reached.get(name);
-        const configuration = configured.find((portal) => portal.name === name);
-        const preset = configuration && presetOf(configuration);
+        const preset = presetOf(portal);
         return {
           ...{ name, type, login, redirectUri, reached: at === undefined ? null : rfc3339(at.wall) },
           ...(preset && { preset: preset.name }),
           ...(added.names.has(name) && { added: true as const }),
         };
       }),
+    async enteredPortal(name) {
+      if (!added.names.has(name)) return null;
+      const { client_secret: _, ...keys } = (await added.read())[name] ?? {};
+      return keys;
+    },
     async checkPortal(name) {
       const checks = await inspectPortal(name).check(() => clock.now().wall);
       // Somebody may have corrected it at the cloud.
@@ -164,12 +169,25 @@ function presetOf(configuration: PortalConfiguration): Named | null {
   return configuration.type === 'oauth2' ? configuration.preset : null;
 }
 
-/** What people call the portals. If several have the same preset, the title of each has its name, too. */
-function titlePortals(configured: readonly PortalConfiguration[]): Named[] {
-  const titles = configured.map((portal) => presetOf(portal)?.title ?? portal.name);
-  return configured.map(({ name }, index) => {
+/**
+ * What people call the portals. If several have the same title, each has its name, too.
+ * @param added the names of those that people have added
+ */
+function titlePortals(
+  configured: readonly PortalConfiguration[],
+  added: ReadonlySet<string>,
+): ReturnType<PortalAdministration['portals']> {
+  const ownTitle = (portal: PortalConfiguration) =>
+    added.has(portal.name) ? URL.parse(originOf(portal))?.host : undefined;
+  const titles = configured.map((portal) => presetOf(portal)?.title ?? ownTitle(portal) ?? portal.name);
+  return configured.map((portal, index) => {
+    const { name } = portal;
     const title = titles[index] ?? name;
-    return { name, title: titles.indexOf(title) === titles.lastIndexOf(title) ? title : `${title} (${name})` };
+    return {
+      name,
+      address: originOf(portal),
+      title: titles.indexOf(title) === titles.lastIndexOf(title) ? title : `${title} (${name})`,
+    };
   });
 }
 

@@ -76,7 +76,7 @@ export function credentialsAdvice(
   const { corrections } = states;
   const { portal, secretFile, appliedBy = 'reload' } = location;
   if (reason !== 'client_unknown' && reason !== 'misconfigured') return [];
-  if (appliedBy === 'enter_again') return [corrections.enterAgain(portal)];
+  if (appliedBy === 'enter_again') return [corrections.enterAgain];
   if (reason === 'misconfigured') return [corrections.credentials(portal, secretFile, corrections.apply[appliedBy])];
   const apply = corrections.apply[appliedBy === 'app_restart' ? appliedBy : 'reload'];
   return [corrections.clientId(portal, apply)];

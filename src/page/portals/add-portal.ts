@@ -10,6 +10,7 @@ import type { PageSession } from '../../core/setup-access.ts';
 import { afterResponse } from '../../system/http/after-response.ts';
 import { createIdempotencyKey, renderApplianceForm } from '../add-appliance/add-appliance.ts';
 import type { AdministrationView } from '../administration-view.ts';
+import { titlesOf } from '../connection-names.ts';
 import { icon } from '../elements.ts';
 import { failurePage } from '../failures.ts';
 import { renderTextField } from '../form-field.ts';
@@ -19,7 +20,7 @@ import type { PageContext } from '../page-context.ts';
 import { addPortalPath, portalAddedPath } from '../paths.ts';
 import type { AuthenticatedRequest, AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-import { type CloudForm, findCloudForm } from './cloud-form.ts';
+import { type CloudField, type CloudForm, findCloudForm } from './cloud-form.ts';
 
 /** The most characters of what people enter. */
 const MAX_LENGTH = 2000;
@@ -54,10 +55,14 @@ export function serveAddPortal(guard: AuthenticatedRoutes, options: PortalPagesO
     const cloud = query?.get('cloud') ?? '';
     const form = await findCloudForm(cloud, administration, req.context.texts);
     if (form === null) return req.reply.redirect('/portals', 303);
+    const titleOf = titlesOf(administration.portals());
     const again = query?.get('again');
+    const failure = again === undefined ? null : unchangeable(again, administration);
+    if (failure !== null) return sendPortalFailure(req, failure);
     const name = again ?? freeName(form.usualName, administration.portals());
-    const typed = { cloud, name, again: again !== undefined, fields: new Map() };
-    return sendInstallerPage(req, 200, addPortalPage(req.context, req.session, form, typed, {}));
+    const entered = again === undefined ? null : await administration.enteredPortal(again);
+    const typed = { cloud, name, again: again !== undefined, fields: fieldsOf(entered) };
+    return sendInstallerPage(req, 200, addPortalPage(req.context, req.session, form, typed, titleOf, {}));
   });
 
   guard.form('/portals/add', async (submission) => {
@@ -68,15 +73,22 @@ export function serveAddPortal(guard: AuthenticatedRoutes, options: PortalPagesO
     if (form === null) return submission.reply.redirect('/portals', 303);
     const typed = { cloud, name: sent.get('name') ?? '', again: sent.get('again') === 'yes', fields: sent };
     const answer = (status: number, problems: FieldErrors) =>
-      sendInstallerPage(submission, status, addPortalPage(context, session, form, typed, problems));
+      sendInstallerPage(
+        submission,
+        status,
+        addPortalPage(context, session, form, typed, titlesOf(administration.portals()), problems),
+      );
     const missing = form.fields.filter(({ key, isRequired }) => isRequired && enteredIn(sent, key) === '');
     if (missing.length > 0)
       return answer(400, Object.fromEntries(missing.map(({ key }) => [key, texts.portal.missing])));
     try {
-      const result = await submission.administration.addPortal(newPortal(form, typed));
+      const before = typed.again ? await administration.enteredPortal(typed.name) : null;
+      const result = await submission.administration.addPortal(newPortal(form, typed, before));
       if (result.kind === 'client_rejected') return answer(409, { client_id: texts.portal.rejected });
-      if (result.kind === 'invalid')
-        return answer(400, Object.fromEntries([...result.problems.keys()].map((key) => [key, texts.portal.invalid])));
+      if (result.kind === 'invalid') {
+        const wrong = form.fields.filter(({ key }) => result.problems.has(key));
+        return answer(400, Object.fromEntries(wrong.map(({ key, address }) => [key, invalidText(texts, address)])));
+      }
       afterResponse(submission.reply.raw, result.reload.start);
       return submission.reply.redirect(
         portalAddedPath(cloud, typed.name, resultOf(result.checks), result.reload.id),
@@ -116,7 +128,8 @@ function servePortalAdded(guard: AuthenticatedRoutes, { administration, random }
       check === 'unreachable' && form.fields.length > 0
         ? addPortalPath(query?.get('cloud') ?? '', query?.get('name'))
         : null;
-    return sendInstallerPage(req, 200, addedPage(texts, form.title, check, again, applianceForm));
+    const title = titlesOf(administration.portals())(query?.get('name') ?? form.title);
+    return sendInstallerPage(req, 200, addedPage(texts, title, check, again, applianceForm));
   });
 }
 
@@ -141,6 +154,16 @@ export function sendPortalFailure(req: AuthenticatedRequest, error: unknown): Fa
   );
 }
 
+/** Why the page can't change a portal: there is none, or the configuration declares it. Null if it can. */
+export function unchangeable(
+  name: string,
+  administration: Pick<AdministrationView, 'describePortals'>,
+): Failure | null {
+  const portal = administration.describePortals().find((one) => one.name === name);
+  if (portal === undefined) return new Failure('portal_unknown', name);
+  return portal.added === true ? null : new Failure('portal_declared', name);
+}
+
 /** The first of the names `usual`, `usual-2`, … that no portal has. */
 function freeName(usual: string, portals: readonly Named[]): string {
   for (let count = 1; ; count += 1) {
@@ -153,8 +176,31 @@ function enteredIn(fields: ReadonlyMap<string, string>, key: string): string {
   return (fields.get(key) ?? '').trim();
 }
 
-function newPortal({ keys, fields: known }: CloudForm, { name, again, fields }: TypedPortal): NewPortal {
-  const entered = known.map(({ key }) => [key, enteredIn(fields, key)] as const).filter(([, value]) => value !== '');
+/** The fields of the form with what was entered before. @param keys of the portal's table; null if nothing was */
+function fieldsOf(keys: Readonly<Record<string, unknown>> | null): ReadonlyMap<string, string> {
+  const variables = Object.entries(keys?.['variables'] ?? {}).map(([name, value]) => [`variables.${name}`, value]);
+  return new Map([...Object.entries(keys ?? {}), ...variables].map(([key, value]) => [String(key), String(value)]));
+}
+
+/** Why an entry is not valid. */
+function invalidText({ portal }: Texts, address: CloudField['address']): string {
+  return address === undefined ? portal.invalid : portal.invalidAddress[address];
+}
+
+/** An address as people type it, such as `portal.example`, with the scheme that every cloud has. */
+function withScheme(address: string): string {
+  return address === '' || address.includes('://') ? address : `https://${address}`;
+}
+
+/** @param before the keys of the portal that it replaces; those without a field stay. Null if it replaces none */
+function newPortal(
+  { keys, fields: known }: CloudForm,
+  { name, again, fields }: TypedPortal,
+  before: Readonly<Record<string, unknown>> | null,
+): NewPortal {
+  const valueIn = ({ key, address }: CloudField) =>
+    address === undefined ? enteredIn(fields, key) : withScheme(enteredIn(fields, key));
+  const entered = known.map((field) => [field.key, valueIn(field)] as const).filter(([, value]) => value !== '');
   const isVariable = (key: string) => key.startsWith('variables.');
   const variables = entered.flatMap(([key, value]) =>
     isVariable(key) ? [[key.slice('variables.'.length), value]] : [],
@@ -164,6 +210,7 @@ function newPortal({ keys, fields: known }: CloudForm, { name, again, fields }: 
   return {
     name,
     keys: {
+      ...before,
       ...keys,
       ...Object.fromEntries(plain),
       ...(variables.length > 0 && { variables: Object.fromEntries(variables) }),
@@ -179,10 +226,11 @@ function addPortalPage(
   session: PageSession,
   { title, fields, registerUrl, steps, redirectUri }: CloudForm,
   { cloud, name, again, fields: typed }: TypedPortal,
+  titleOf: (name: string) => string,
   problems: FieldErrors,
 ): InstallerPage {
   const { portal } = texts;
-  const heading = again ? portal.againHeading(title) : portal.addHeading(title);
+  const heading = again ? portal.againHeading(titleOf(name)) : portal.addHeading(title);
   const rendered = fields.map(({ key, label, hint, usual }) => {
     const value = key === 'client_secret' ? '' : (typed.get(key) ?? usual);
     return renderTextField({ id: key, label, hint, problem: problems[key] }, value, MAX_LENGTH, false);
@@ -190,7 +238,7 @@ function addPortalPage(
   const content = html`<input type="hidden" name="cloud" value="${cloud}"><input type="hidden" name="name" value="${name}">
 !${again ? html`<input type="hidden" name="again" value="yes">` : ''}
 !${rendered}
-<div class="actions"><button class="primary" id="submit">${portal.add}</button></div>`;
+<div class="actions"><button class="primary" id="submit">${again ? portal.save : portal.add}</button></div>`;
   const items = steps.map(
     (step) => html`<li>${step.replaceAll('{redirect_uri}', redirectUri ?? portal.redirectBelow)}</li>`,
   );

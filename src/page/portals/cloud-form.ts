@@ -4,7 +4,7 @@ import type { Texts } from '../texts/en.ts';
 import { HELPER_PORTAL, OTHER_CLOUD } from './cloud-list.ts';
 
 /** A field of the form that adds a portal. */
-interface CloudField {
+export interface CloudField {
   /** The key of a table `[portals.NAME]`, `client_secret`, or a variable such as `variables.region`. */
   readonly key: string;
   readonly label: string;
@@ -12,6 +12,8 @@ interface CloudField {
   /** What the field contains at first. */
   readonly usual: string;
   readonly isRequired: boolean;
+  /** Of an address, what it may consist of; people may leave out its "https://". */
+  readonly address?: 'origin' | 'issuer';
 }
 
 /** The form for one kind of portal. */
@@ -45,14 +47,15 @@ export async function findCloudForm(
   const optionalSecret = { ...secret, hint: portal.secretOptionalHint, isRequired: false };
   if (cloud === HELPER_PORTAL) {
     const fields = [
-      required('base_url', portal.baseUrl, portal.addressHint),
-      required('frontend_url', portal.frontendUrl, portal.addressHint),
+      { ...required('base_url', portal.baseUrl, portal.addressHint), address: 'origin' as const },
+      { ...required('frontend_url', portal.frontendUrl, portal.addressHint), address: 'origin' as const },
     ];
     const rest = { usualName: 'home', keys: {}, registerUrl: null, steps: [], redirectUri: null };
     return { title: portal.helper, fields: [...fields, clientId, secret], ...rest };
   }
   if (cloud === OTHER_CLOUD) {
-    const fields = [required('issuer', portal.issuer, portal.addressHint), clientId, optionalSecret];
+    const issuer = { ...required('issuer', portal.issuer, portal.addressHint), address: 'issuer' as const };
+    const fields = [issuer, clientId, optionalSecret];
     return { title: portal.other, usualName: 'cloud', keys: {}, fields, registerUrl: null, steps: [], redirectUri };
   }
   const found = clouds.find(({ name }) => name === cloud);

@@ -9,7 +9,7 @@ import { backLink, type InstallerPage, sendInstallerPage } from '../installer-pa
 import { addPortalPath } from '../paths.ts';
 import { type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-import { type PortalPagesOptions, sendPortalFailure, serveAddPortal } from './add-portal.ts';
+import { type PortalPagesOptions, sendPortalFailure, serveAddPortal, unchangeable } from './add-portal.ts';
 import { HELPER_PORTAL, OTHER_CLOUD, renderCloudList } from './cloud-list.ts';
 
 /** Serves the list of the portals, and the forms that add and remove one. */
@@ -18,15 +18,18 @@ export function servePortals(guard: AuthenticatedRoutes, options: PortalPagesOpt
   serveAddPortal(guard, options);
   guard.page('/portals', async (req) => {
     const { clouds } = await administration.cloudChoices();
-    const titleOf = titlesOf(administration.portals());
-    const cards = administration
-      .describePortals()
-      .map((one) => renderPortal(req.context.texts, one, titleOf(one.name)));
+    const described = new Map(administration.describePortals().map((one) => [one.name, one]));
+    const cards = administration.portals().flatMap(({ title, address, name }) => {
+      const portal = described.get(name);
+      return portal === undefined ? [] : renderPortal(req.context.texts, portal, title, address);
+    });
     return sendInstallerPage(req, 200, portalsPage(req.context.texts, cards, clouds));
   });
   guard.page('/portals/:name/remove', async (req) => {
     const { context, session } = req;
     const name = pathParameter(req, 'name');
+    const failure = unchangeable(name, administration);
+    if (failure !== null) return sendPortalFailure(req, failure);
     const confirmation = {
       heading: context.texts.portal.removeHeading(titlesOf(administration.portals())(name)),
       text: context.texts.portal.removeText,
@@ -67,12 +70,17 @@ function renderPortal(
   texts: Texts,
   { name, type, preset, added, login, redirectUri }: PortalStatus,
   title: string,
+  address: string,
 ): string {
   const { portal, appliance } = texts;
   const cloud = preset ?? (type === 'helper' ? HELPER_PORTAL : OTHER_CLOUD);
   const rows = [
+    ...(preset === undefined ? [[portal.address, html`${address}`] as const] : []),
     [portal.login, html`${login === null ? portal.loginUnknown : portal.logins[login]}`] as const,
-    ...(redirectUri === null ? [] : [[portal.redirect, html`<code>${redirectUri}</code>`] as const]),
+    // At a helper portal nobody registers it.
+    ...(redirectUri === null || type === 'helper'
+      ? []
+      : [[portal.redirect, html`<code>${redirectUri}</code>`] as const]),
   ];
   const actions = html`<div class="actions"><a class="button" id="again-${name}" href="${addPortalPath(cloud, name)}">${portal.again}</a><a class="button danger" id="remove-${name}" href="${removalPath(name)}">${appliance.remove}</a></div>`;
   return html`<li class="card" id="portal-${name}"><h2>${title}</h2>

@@ -76,8 +76,8 @@ export const health: typeof english.health = {
       app_restart: 'starten Sie die App in Home Assistant neu',
       new_start: 'beenden Sie den Hub und starten Sie ihn wieder',
     },
-    enterAgain: (portal) =>
-      `Tippen Sie auf der Übersicht auf „Ihre Portale“ und geben Sie die Client-ID und das Client-Secret von ${portal} neu ein.`,
+    enterAgain:
+      'Tippen Sie auf der Übersicht auf „Ihre Portale“ und geben Sie die Client-ID und das Client-Secret dieses Portals neu ein.',
     clientId: (portal, apply) =>
       `Korrigieren Sie in der Konfiguration des Hubs portals.${portal}.client_id. Danach ${apply}.`,
     credentials: (portal, secretFile, apply) =>

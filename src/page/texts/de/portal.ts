@@ -26,6 +26,7 @@ export const portal: typeof english.portal = {
   frontendUrl: 'Zweite Adresse (Frontend URL)',
   addressHint: 'Sie beginnt mit https und kommt vom Betreiber des Portals.',
   issuer: 'Adresse des Portals (Issuer)',
+  address: 'Adresse',
   clientId: 'Client-ID',
   clientSecret: 'Client-Secret',
   secretHint: 'Der Hub speichert es verschlüsselt und zeigt es nie wieder.',
@@ -33,8 +34,13 @@ export const portal: typeof english.portal = {
     'Kann leer bleiben, wenn das Portal Ihnen keines gegeben hat. Der Hub speichert es verschlüsselt und zeigt es nie wieder.',
   variableHint: (description) => `Gebraucht wird: ${description}.`,
   add: 'Prüfen und hinzufügen',
+  save: 'Prüfen und speichern',
   missing: 'Das fehlt.',
   invalid: 'Das ist nicht gültig. Vergleichen Sie es mit dem, was Sie vom Portal bekommen haben.',
+  invalidAddress: {
+    origin: 'Das ist nicht gültig. Nach dem Namen folgt in der Adresse nichts mehr, wie bei „https://portal.example“.',
+    issuer: 'Das ist nicht gültig. Die Adresse hat die Form „https://id.example“, ohne „?“ und „#“.',
+  },
   rejected:
     'Das Portal nimmt diese Client-ID mit diesem Client-Secret nicht an. Vergleichen Sie beide. Es wurde nichts gespeichert.',
   starting: 'Der Hub startet mit dem neuen Portal',

@@ -89,8 +89,8 @@ export const health = {
       new_start: 'stop the hub and start it again',
     } satisfies Readonly<Record<Exclude<ApplyMethod, 'enter_again'>, string>>,
     /** Of a portal that was added. */
-    enterAgain: (portal: string) =>
-      `Tap “Your portals” on the overview, and enter the client ID and the client secret of ${portal} again.`,
+    enterAgain:
+      'Tap “Your portals” on the overview, and enter the client ID and the client secret of this portal again.',
     clientId: (portal: string, apply: string) =>
       `In the hub’s configuration, correct portals.${portal}.client_id. Then ${apply}.`,
     credentials: (portal: string, secretFile: string | undefined, apply: string) =>

@@ -27,6 +27,7 @@ export const portal = {
   frontendUrl: 'Second address (frontend URL)',
   addressHint: 'Beginning with https, from the operator of the portal.',
   issuer: 'Address of the portal (issuer)',
+  address: 'Address',
   clientId: 'Client ID',
   clientSecret: 'Client secret',
   secretHint: 'The hub keeps it encrypted, and never shows it again.',
@@ -34,8 +35,14 @@ export const portal = {
     'May stay empty if the portal gave you none. The hub keeps it encrypted, and never shows it again.',
   variableHint: (description: string) => `Must be ${description}.`,
   add: 'Check and add',
+  /** If the data of a portal is entered again. */
+  save: 'Check and save',
   missing: 'This is missing.',
   invalid: 'This is not valid. Compare it with what the portal gave you.',
+  invalidAddress: {
+    origin: 'This is not valid. The address has nothing after its name, such as “https://portal.example”.',
+    issuer: 'This is not valid. The address has the form “https://id.example”, without “?” and “#”.',
+  },
   rejected: 'The portal does not accept this client ID with this secret. Compare both. Nothing was stored.',
   starting: 'The hub starts with the new portal',
   startingText: 'This takes a few seconds. The page updates automatically.',
