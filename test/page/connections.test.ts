@@ -203,6 +203,20 @@ describe('the login of an appliance', () => {
     await expect(hub.connection(name)).rejects.toThrow('there is no connection');
   });
 
+  it('an appliance gets other permissions from a new login, as its page says, and keeps its secret', async () => {
+    const name = `wallbox-${made}`;
+    const credentials = await hub.addAppliance(name, 'RemoteControl');
+    for (const path of [`/appliances/${name}`, `/connections/${login}`]) {
+      const { text } = await visitor.get(path);
+      expect(text).toContain('For other permissions, add a login that has them');
+      expect(text).toContain('<a href="/connections/add">');
+    }
+    expect((await send(`/appliances/${name}/move`, { [`login-${login}`]: 'yes' })).status).toBe(303);
+    await hub.pair(login, emulator);
+    expect(await hub.appliance(name)).toMatchObject({ connection: login, scope: 'Monitoring' });
+    expect((await hub.requestToken(credentials)).status).toBe(200);
+  });
+
   it('an appliance is not moved to a login that is gone, or to none', async () => {
     const name = `wallbox-${made}`;
     await hub.addAppliance(name, 'RemoteControl');

@@ -32,7 +32,7 @@ import {
   usageRows,
 } from './appliance-fragments.ts';
 import { type Confirmation, confirmationPage, removalConfirmation, unpairConfirmation } from './confirmations.ts';
-import { connectionsFor, usedConnections } from './connection-choice.ts';
+import { connectionsFor, renderOtherPermissions, usedConnections } from './connection-choice.ts';
 import { renderHistory } from './history.ts';
 import { serveMove } from './move.ts';
 
@@ -256,11 +256,12 @@ function countRow({ overview }: Texts, { lastToken, tokens }: ApplianceStatus): 
 }
 
 function renderManagement(
-  { appliance: texts, overview, connectionChoice }: Texts,
+  all: Texts,
   session: PageSession,
   appliance: ApplianceStatus,
   { isShared, canMove }: { readonly isShared: boolean; readonly canMove: boolean },
 ): string {
+  const { appliance: texts, overview, connectionChoice } = all;
   const { name, title, state, clientId, declared, waitingForApproval, authorizeUrl, credentialsDamaged } = appliance;
   const { withoutRefreshToken } = appliance;
   const hasGrant = state === 'active' || state === 'retrying' || state === 'needs_pairing';
@@ -293,6 +294,7 @@ function renderManagement(
 !${daily.length === 0 ? '' : html`<div class="actions">!${daily}</div>`}
 <details id="more"><summary>${texts.more}</summary>
 <div class="actions">!${rare}</div>
+!${declared ? '' : renderOtherPermissions(all)}
 !${id}</details>
 !${ending.length === 0 ? '' : html`<div class="actions ending">!${ending}</div>`}</section>`;
 }

@@ -1,3 +1,4 @@
+import { html } from 'ghtml';
 import type { StatusReport } from '../../core/administration.ts';
 import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
@@ -55,6 +56,11 @@ export function usedConnections(
   connections: readonly ConnectionStatus[],
 ): readonly ConnectionStatus[] {
   return connections.filter(({ name }) => names.includes(name));
+}
+
+/** How appliances get other permissions: those of a login that is not declared never change. @returns HTML */
+export function renderOtherPermissions({ connectionChoice, addConnection }: Texts): string {
+  return html`<p class="hint">${connectionChoice.otherPermissions} <a href="/connections/add">${addConnection.title}</a></p>`;
 }
 
 /** Names a connection and the appliances that use it; an own login has the name of its appliance. */

@@ -11,6 +11,7 @@ import { withTimeout } from '../../system/clock.ts';
 import type { AdministrationView } from '../administration-view.ts';
 import { renderHealth, renderLoginDetails } from '../appliance/appliance-fragments.ts';
 import { confirmationPage } from '../appliance/confirmations.ts';
+import { renderOtherPermissions } from '../appliance/connection-choice.ts';
 import { renderHistory } from '../appliance/history.ts';
 import { titlesOf } from '../connection-names.ts';
 import { sendConnectionFailure, withConnection } from '../failures.ts';
@@ -141,10 +142,11 @@ export function connectionPage(
 }
 
 function renderManagement(
-  { appliance: texts, connection: own, overview }: Texts,
+  all: Texts,
   session: PageSession,
   { name, state, declared, authorizeUrl, withoutRefreshToken }: ConnectionStatus,
 ): string {
+  const { appliance: texts, connection: own, overview } = all;
   const hasGrant = state === 'active' || state === 'retrying' || state === 'needs_pairing';
   const button = (action: string, text: string) =>
     csrfForm(session, connectionPath(name, action), html`<button id="${action}">${text}</button>`);
@@ -160,5 +162,6 @@ function renderManagement(
   return html`<section class="stack manage" aria-labelledby="manage"><h2 id="manage">${texts.manage}</h2>
 !${declared ? html`<p class="quiet">${own.declared}</p>` : ''}
 !${daily.length === 0 ? '' : html`<div class="actions">!${daily}</div>`}
+!${declared ? '' : renderOtherPermissions(all)}
 !${ending.length === 0 ? '' : html`<div class="actions ending">!${ending}</div>`}</section>`;
 }

@@ -66,6 +66,8 @@ export const connectionChoice: typeof english.connectionChoice = {
     'Ohne Häkchen bleibt seine eigene Anmeldung auf dem Hub, weil sie verbunden ist. Entfernen Sie sie, wenn sie niemand mehr nutzt.',
   ownRemoved: 'Ohne Häkchen entfernt der Hub seine eigene Anmeldung, weil sie nicht verbunden ist.',
   moveButton: 'Diese Anmeldungen nutzen',
+  otherPermissions:
+    'Für andere Berechtigungen fügen Sie eine Anmeldung hinzu, die sie hat, und lassen Sie die Geräte diese nutzen: auf der Seite eines Geräts „Mehr“, dann „Andere Anmeldungen nutzen“. Passwörter bleiben gültig.',
   none: 'Es wurde keine Anmeldung gewählt. Wählen Sie mindestens eine.',
   mismatch: (appliance, wanted, login, offered) =>
     `${appliance} hat diese Berechtigungen: ${wanted}. Die Anmeldung „${login}“ hat diese: ${offered}. Wählen Sie eine Anmeldung mit denselben Berechtigungen.`,

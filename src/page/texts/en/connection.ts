@@ -69,6 +69,9 @@ export const connectionChoice = {
   ownKept: 'If you untick its own login, that stays on the hub, because it is connected. Remove it if nobody needs it.',
   ownRemoved: 'If you untick its own login, the hub removes it, because it is not connected.',
   moveButton: 'Use these logins',
+  /** A link to the form that adds a login follows. */
+  otherPermissions:
+    'For other permissions, add a login that has them, and let the appliances use it: on the page of an appliance “More”, then “Use other logins”. Secrets stay valid.',
   none: 'No login was chosen. Choose at least one.',
   mismatch: (appliance: string, wanted: string, login: string, offered: string) =>
     `${appliance} has these permissions: ${wanted}. The login “${login}” has these: ${offered}. Choose a login with the same permissions.`,
