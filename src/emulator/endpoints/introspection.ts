@@ -24,14 +24,14 @@ export function serveIntrospection(app: FastifyInstance): void {
       const { grants, settings, origins } = portal;
       const found = grants.inspect(token, settings);
       if (found === null || !isIssuedBy(portal, found.grant)) return reply.send({ active: false });
-      const { grant, issuedAt, expiresAt, jkt } = found;
+      const { grant, scope, issuedAt, expiresAt, jkt } = found;
       return reply.send({
         active: true,
         iss: portal.issuer(),
         sub: subjectOf(grant.user, settings),
         username: grant.user,
         client_id: grant.clientId,
-        ...(grant.scope !== null && { scope: grant.scope }),
+        ...(scope !== null && { scope }),
         ...(grant.oauth2?.actor !== undefined && { act: { sub: grant.oauth2.actor } }),
         ...(jkt !== undefined && { cnf: { jkt } }),
         iat: Math.floor(issuedAt / 1000),

@@ -7,7 +7,7 @@ import { type ClientRequest, readClientRequest, unmetOfRequest } from '../http/t
 import { isResource } from '../oauth/grant-tokens.ts';
 import type { IssuedGrant, TokenResponseBody } from '../oauth/issued-grants.ts';
 import { isIssuedBy } from '../oauth/issuers.ts';
-import { readRequestedScope, rejectCodeVerifier } from '../oauth/oauth2-authorization-request.ts';
+import { readNarrowerScope, readRequestedScope, rejectCodeVerifier } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import { DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE, isPublic } from '../settings/client-registry.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -68,7 +68,10 @@ function handleTokenRequest(
   if (grantOfToken === null || !isIssuedBy(portal, grantOfToken)) return invalidGrant('unknown token');
   const isBound = isPublic(client) && refreshToken?.jkt !== undefined;
   if (isBound && refreshToken.jkt !== jkt) return invalidGrant('the refresh token is bound to another key');
-  const tokens = portal.grants.refresh(client.id, refreshToken, portal.settings, jkt);
+  const wanted = readNarrowerScope(form.get('scope'), grantOfToken.scope, portal.settings);
+  if ('refused' in wanted) return { status: 400, error: 'invalid_scope', description: wanted.refused };
+  const scope = form.has('scope') ? wanted.scope : null;
+  const tokens = portal.grants.refresh(client.id, refreshToken, portal.settings, { jkt, scope: scope ?? undefined });
   if ('refused' in tokens) return invalidGrant(tokens.refused);
   return { tokens, withRefreshToken: portal.settings.refreshTokenInRefresh, user: grantOfToken.user };
 }

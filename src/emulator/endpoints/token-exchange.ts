@@ -3,7 +3,7 @@ import type { ClientRequest } from '../http/token-request.ts';
 import { subjectOf } from '../oauth/grant-tokens.ts';
 import type { TokenResponseBody } from '../oauth/issued-grants.ts';
 import { isIssuedBy, verifyIdToken } from '../oauth/issuers.ts';
-import { readRequestedScope } from '../oauth/oauth2-authorization-request.ts';
+import { readNarrowerScope, readRequestedScope } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
 
 /** RFC 8693, 3. */
@@ -39,13 +39,11 @@ export function exchangeToken(
   const actor = isDelegation ? readToken(portal, form, 'actor') : undefined;
   if (actor === null) return invalidRequest('actor_token and its type must be those of a valid token of this server');
   const sent = form.get('scope');
-  const isSame = sent === undefined && subject.scope !== null;
-  const requested = isSame ? { scope: subject.scope } : readRequestedScope(sent, portal.settings);
+  const requested =
+    subject.scope === null
+      ? readRequestedScope(sent, portal.settings)
+      : readNarrowerScope(sent, subject.scope, portal.settings);
   if ('refused' in requested) return { status: 400, error: 'invalid_scope', description: requested.refused };
-  const granted = subject.scope?.split(' ') ?? [];
-  const excess = requested.scope?.split(' ').find((name) => !granted.includes(name));
-  if (subject.scope !== null && excess !== undefined)
-    return { status: 400, error: 'invalid_scope', description: `the subject_token has not the scope ${excess}` };
   const grant = portal.grants.create(client.id, subject.user, requested.scope, {
     issuer: portal.issuerName,
     resource: form.get('resource') ?? form.get('audience'),
@@ -75,8 +73,8 @@ function readToken(
   }
 }
 
-/** The grant of a valid access token of the issuer of the request, or null. */
+/** What a valid access token of the issuer of the request stands for, or null. */
 function ownGrant(portal: EmulatedPortal, token: string): Subject | null {
-  const { grant } = portal.grants.inspectAccessToken(token, portal.settings) ?? {};
-  return grant !== undefined && isIssuedBy(portal, grant) ? grant : null;
+  const found = portal.grants.inspectAccessToken(token, portal.settings);
+  return found !== null && isIssuedBy(portal, found.grant) ? { user: found.grant.user, scope: found.scope } : null;
 }

@@ -117,16 +117,16 @@ export function serveWhoami(app: FastifyInstance): void {
   addRoute(app, '/api/whoami', 'whoami', {
     async GET(request, reply) {
       const { base } = requestContext(request).portal.origins();
-      const { grant, token } =
-        (await authenticateBearer(request, reply, `${base}${RESOURCE_METADATA}/api/whoami`)) ?? {};
-      if (grant === undefined || token === undefined) return reply;
+      const found = await authenticateBearer(request, reply, `${base}${RESOURCE_METADATA}/api/whoami`);
+      if (found === null) return reply;
+      const { grant, scope, token } = found;
       const { portal, query } = requestContext(request);
       const form = query ?? new Map<string, string>();
       if (unmetOfRequest(request, 'api', { client: { id: grant.clientId }, form }) !== null) {
         return reply.code(400).send({ error: 'invalid_request' });
       }
       if (portal.settings.graceEndsOnUse) portal.grants.recordUse(token);
-      return reply.send({ user: grant.user, scope: grant.scope });
+      return reply.send({ user: grant.user, scope });
     },
   });
 }

@@ -10,11 +10,11 @@ export function serveUserinfo(app: FastifyInstance): void {
 }
 
 async function sendClaims(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const { grant } = (await authenticateBearer(request, reply)) ?? {};
-  if (grant === undefined) return reply;
-  if (grant.scope?.split(' ').includes('openid') !== true) {
+  const found = await authenticateBearer(request, reply);
+  if (found === null) return reply;
+  if (found.scope?.split(' ').includes('openid') !== true) {
     const challenge = 'Bearer realm="portal", error="insufficient_scope", scope="openid"';
     return reply.header('www-authenticate', challenge).code(403).send({ error: 'insufficient_scope' });
   }
-  return reply.send(userClaims(grant.user, requestContext(request).portal.settings));
+  return reply.send(userClaims(found.grant.user, requestContext(request).portal.settings));
 }

@@ -1,12 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ASSERTION_ALGORITHMS } from '../oauth/client-assertions.ts';
-import type { IssuedGrant } from '../oauth/issued-grants.ts';
+import type { InspectedToken } from '../oauth/issued-grants.ts';
 import { isIssuedBy } from '../oauth/issuers.ts';
 import { isProofRequired, verifyProof } from './dpop.ts';
 import { accessToken, requestContext } from './request-context.ts';
 
 /**
- * The grant of the access token in the Authorization header, if it is valid, and if the request proves the key that it is
+ * What the access token in the Authorization header stands for, if it is valid, and if the request proves the key that it is
  * bound to (RFC 9449, 7.1). Otherwise null, and the response is sent (RFC 6750, 3): 401 with a challenge, which names an
  * error only if a token was sent, or 400 for a malformed header.
  * @param metadata the address of the metadata of the protected resource (RFC 9728, 5.1), if it has any
@@ -15,7 +15,7 @@ export async function authenticateBearer(
   request: FastifyRequest,
   reply: FastifyReply,
   metadata?: string,
-): Promise<{ readonly grant: IssuedGrant; readonly token: string } | null> {
+): Promise<(InspectedToken & { readonly token: string }) | null> {
   const { portal, endpoint, authorization: header = '' } = requestContext(request);
   const { grants, settings } = portal;
   const { scheme, token } = accessToken(header) ?? { scheme: null, token: '' };
@@ -25,7 +25,7 @@ export async function authenticateBearer(
   const proof = scheme === 'dpop' ? await verifyProof(request, reply, token) : null;
   const isBound = found?.jkt !== undefined;
   const isProven = proof !== null && 'jkt' in proof && proof.jkt === found?.jkt;
-  if (found !== null && (isBound ? isProven : scheme === 'bearer')) return { grant: found.grant, token };
+  if (found !== null && (isBound ? isProven : scheme === 'bearer')) return { ...found, token };
   const isDpop = scheme === 'dpop' || isBound || isProofRequired(settings);
   const challenge = (error: string | null) =>
     reply.header(

@@ -11,6 +11,8 @@ export interface TokenClaims {
   readonly lifetime: number;
   /** The thumbprint of the key that the tokens are bound to (RFC 9449, 6); left out if they are not. */
   readonly jkt?: string | undefined;
+  /** The scope of the access token, if a refresh asked for less than that of its grant (RFC 6749, 6); left out otherwise. */
+  readonly scope?: string | undefined;
 }
 
 /** `jti`: the ID of an access token that is a JWT, which is no token itself. */
@@ -29,8 +31,10 @@ export class BearerTokens {
   }
 
   sign(kind: TokenKind, claims: TokenClaims): string {
-    const { grantId, generation, issuedAt, lifetime, jkt } = claims;
-    const text = [grantId, generation, issuedAt, lifetime, ...(jkt === undefined ? [] : [jkt])].join('.');
+    const { grantId, generation, issuedAt, lifetime, jkt, scope } = claims;
+    const key = jkt === undefined ? [] : [jkt];
+    const optional = scope === undefined ? key : [jkt ?? '', Buffer.from(scope).toString('base64url')];
+    const text = [grantId, generation, issuedAt, lifetime, ...optional].join('.');
     return `${text}.${this.#mac(kind, text)}`;
   }
 
@@ -39,9 +43,10 @@ export class BearerTokens {
     const end = token.lastIndexOf('.');
     const text = token.slice(0, end);
     if (end === -1 || !sameMac(token.slice(end + 1), this.#mac(kind, text))) return null;
-    const [grantId = '', generation, issuedAt, lifetime, jkt] = text.split('.');
+    const [grantId = '', generation, issuedAt, lifetime, jkt = '', encodedScope = ''] = text.split('.');
+    const scope = Buffer.from(encodedScope, 'base64url').toString();
     const numbers = { generation: Number(generation), issuedAt: Number(issuedAt), lifetime: Number(lifetime) };
-    return { grantId, ...numbers, ...(jkt !== undefined && { jkt }) };
+    return { grantId, ...numbers, ...(jkt !== '' && { jkt }), ...(scope !== '' && { scope }) };
   }
 
   /** The key encloses the text, which prevents length extension. A one-shot hash takes a fifth of an HMAC's time. */

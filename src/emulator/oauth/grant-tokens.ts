@@ -51,7 +51,8 @@ export class GrantTokens {
   }
 
   /** @param lifetime of the access token, in seconds */
-  create(grant: GrantSubject, claims: TokenClaims, lifetime: number, settings: EffectiveSettings) {
+  create(subject: GrantSubject, claims: TokenClaims, lifetime: number, settings: EffectiveSettings) {
+    const grant = { ...subject, scope: claims.scope ?? subject.scope };
     const iat = Math.floor(claims.issuedAt / 1000);
     const times = { iat, exp: iat + Math.ceil(lifetime) };
     const accessToken = this.#accessToken(grant, claims, times, settings);

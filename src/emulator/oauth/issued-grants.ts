@@ -65,8 +65,10 @@ export const TokenResponseBody = v.strictObject({
 export type TokenResponseBody = Readonly<v.InferOutput<typeof TokenResponseBody>>;
 
 /** A valid token. Times are in milliseconds since 1970. */
-interface InspectedToken {
+export interface InspectedToken {
   readonly grant: IssuedGrant;
+  /** That of the grant, or less. */
+  readonly scope: string | null;
   readonly issuedAt: number;
   /** Null for a refresh token. */
   readonly expiresAt: number | null;
@@ -150,13 +152,14 @@ export class IssuedGrants {
    * Access tokens issued before stay valid until they expire, except with `refreshEndsAccessToken`. Another client's
    * token changes nothing.
    * @param claims of the refresh token, from {@link verifyRefreshToken}
-   * @param jkt the thumbprint of the key that new tokens are bound to, or null
+   * @param wanted `jkt`: the thumbprint of the key that new tokens are bound to, or null; `scope`: that of the new access
+   *   token, if it is less than the grant's
    */
   refresh(
     clientId: string,
     claims: TokenClaims | null,
     settings: EffectiveSettings,
-    jkt: string | null = null,
+    { jkt = null, scope }: { readonly jkt?: string | null; readonly scope?: string | undefined } = {},
   ): TokenResponseBody | RefreshRejection {
     const grant = this.findByRefreshToken(clientId, claims);
     if (claims === null || grant === null) return { refused: 'unknown token' };
@@ -176,7 +179,7 @@ export class IssuedGrants {
       !wasUsed &&
       now < successor.issuedAt + 1000 * settings.refreshGraceTime
     ) {
-      return this.#createResponse(grant, successor, settings, { now });
+      return this.#createResponse(grant, { ...successor, scope }, settings, { now });
     }
     if (isUnusedTooLong(grant, claims, settings, now)) return { refused: 'the token has expired' };
     if (current - claims.generation > settings.refreshGrace) {
@@ -196,13 +199,13 @@ export class IssuedGrants {
       grant.refreshToken = claims;
       const access = this.#startGeneration(grant, settings.tokenLifetime, jkt);
       this.#context.onChange();
-      return this.#createResponse(grant, access, settings, { refreshToken: claims });
+      return this.#createResponse(grant, { ...access, scope }, settings, { refreshToken: claims });
     }
     delete grant.refreshToken;
     const next = this.#startGeneration(grant, settings.tokenLifetime, jkt);
     if (successor === undefined) appendBounded(grant.successors, { generation: claims.generation, claims: next });
     this.#context.onChange();
-    return this.#createResponse(grant, next, settings);
+    return this.#createResponse(grant, { ...next, scope }, settings);
   }
 
   /** The claims of a refresh token, even if it is expired or revoked; null if this emulator did not issue it. */
@@ -226,7 +229,7 @@ export class IssuedGrants {
     if (claims === null || grant === undefined || endOfGrant(grant, settings, now) !== null) return null;
     const isCurrent = claims.generation === (grant.refreshToken?.generation ?? grant.generation);
     if (!isCurrent || isUnusedTooLong(grant, claims, settings, now)) return null;
-    return { grant, issuedAt: claims.issuedAt, expiresAt: null, jkt: claims.jkt };
+    return { grant, scope: grant.scope, issuedAt: claims.issuedAt, expiresAt: null, jkt: claims.jkt };
   }
 
   /** What a valid access token stands for, or null. */
@@ -237,8 +240,8 @@ export class IssuedGrants {
       return null;
     const lifetime = accessTokenLifetime(grant, claims, settings);
     if (isExpired(claims.issuedAt, lifetime, this.#context.now())) return null;
-    const { issuedAt, jkt } = claims;
-    return { grant, issuedAt, expiresAt: issuedAt + 1000 * lifetime, jkt };
+    const { issuedAt, jkt, scope = grant.scope } = claims;
+    return { grant, scope, issuedAt, expiresAt: issuedAt + 1000 * lifetime, jkt };
   }
 
   /** Records the use of a valid access token, which ends the grace of the refresh token that it was issued for. */
@@ -316,8 +319,9 @@ export class IssuedGrants {
       access_token: accessToken,
       expires_in: remaining,
       token_type: claims.jkt === undefined ? 'bearer' : 'DPoP',
-      scope: grant.scope,
-      refresh_token: this.#context.tokens.sign('refresh_token', refreshToken),
+      scope: claims.scope ?? grant.scope,
+      // It keeps the scope of the grant (RFC 6749, 6).
+      refresh_token: this.#context.tokens.sign('refresh_token', { ...refreshToken, scope: undefined }),
       ...(loginLifetime !== null && {
         refresh_token_expires_in: remainingSeconds(grant.createdAt, loginLifetime, now),
       }),

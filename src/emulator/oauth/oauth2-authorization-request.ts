@@ -203,6 +203,23 @@ type ScopeResult = { readonly scope: string | null } | { readonly refused: strin
 
 /** Reads the scope of an authorization request or of a device authorization request. */
 export function readRequestedScope(sent: string | undefined, settings: Settings): ScopeResult {
+  const requested = readScope(sent, settings);
+  if ('refused' in requested) return requested;
+  const names = requested.scope?.split(' ') ?? [];
+  const missing = settings.requiredScopes?.split(' ').find((name) => !names.includes(name));
+  return missing === undefined ? requested : { refused: `scope ${missing} is missing` };
+}
+
+/** Reads the scope of a request that may ask for less than was granted (RFC 6749, 6); without one, it is what was granted. */
+export function readNarrowerScope(sent: string | undefined, granted: string | null, settings: Settings): ScopeResult {
+  if (sent === undefined) return { scope: granted };
+  const requested = readScope(sent, settings);
+  if ('refused' in requested) return requested;
+  const excess = requested.scope?.split(' ').find((name) => granted?.split(' ').includes(name) !== true);
+  return excess === undefined ? requested : { refused: `scope ${excess} was not granted` };
+}
+
+function readScope(sent: string | undefined, settings: Settings): ScopeResult {
   const hasCommas = settings.scopeSeparator === 'comma';
   const scope = (hasCommas ? sent?.replaceAll(/, */g, ' ') : sent) ?? null;
   // Without its commas, a space is no separator there.
@@ -212,9 +229,7 @@ export function readRequestedScope(sent: string | undefined, settings: Settings)
   const names = scope?.split(' ') ?? [];
   const known = settings.scopes?.split(' ') ?? names;
   const unknown = names.find((name) => !known.includes(name));
-  if (unknown !== undefined) return { refused: `scope ${unknown} does not exist` };
-  const missing = settings.requiredScopes?.split(' ').find((name) => !names.includes(name));
-  return missing === undefined ? { scope } : { refused: `scope ${missing} is missing` };
+  return unknown === undefined ? { scope } : { refused: `scope ${unknown} does not exist` };
 }
 
 /** Whether a login may get a refresh token if not every one does. */

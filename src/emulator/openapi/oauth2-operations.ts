@@ -66,7 +66,12 @@ const TokenRequestForm = v.variant('grant_type', [
     code_verifier: v.optional(text('If the device authorization request had a code_challenge')),
     ...clientFields,
   }),
-  v.object({ grant_type: v.literal('refresh_token'), refresh_token: v.string(), ...clientFields }),
+  v.object({
+    grant_type: v.literal('refresh_token'),
+    refresh_token: v.string(),
+    scope: v.optional(text('That of the grant, or less, for the access token')),
+    ...clientFields,
+  }),
   v.object({ grant_type: v.literal('client_credentials'), scope: v.optional(v.string()), ...clientFields }),
   v.object({
     grant_type: v.literal(EXCHANGE_GRANT_TYPE),

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
+import { refusal, StockClient, startCloud } from '../oauth2/stock-client.ts';
 import {
   errorOf,
   exchangeCode,
@@ -254,6 +255,25 @@ test('RFC 6749, 6: a refresh never widens the scope', async ({ emulator }) => {
   const { refresh_token } = await obtainTokens(emulator, { scope: 'Monitoring' });
   const form = { grant_type: 'refresh_token', refresh_token, scope: 'Monitoring RemoteControl' };
   expect((await parseTokens(await requestTokens(emulator, form))).scope).toBe('Monitoring');
+});
+
+test('RFC 6749, 6: at /oauth2/ a refresh may narrow the scope of its access token, and no other scope is accepted', async () => {
+  for (const accessTokenFormat of ['opaque', 'jwt'] as const) {
+    await using cloud = await startCloud({ accessTokenFormat, refreshGraceTime: 60 });
+    const stock = await StockClient.discover(cloud);
+    const { refresh_token } = await stock.obtainTokens('openid read write');
+    for (const scope of ['read admin', 'read  write'])
+      await expect(stock.refresh(refresh_token, { scope })).rejects.toMatchObject(refusal('invalid_scope'));
+    const narrow = await stock.refresh(refresh_token, { scope: 'read' });
+    expect(narrow).toMatchObject({ scope: 'read' });
+    expect(narrow).not.toHaveProperty('id_token');
+    expect(await (await stock.whoami(narrow.access_token)).json()).toMatchObject({ scope: 'read' });
+    const inspected = async (token = '') => (await stock.introspect(token)).scope;
+    expect(await inspected(narrow.access_token)).toBe('read');
+    expect(await inspected(narrow.refresh_token)).toBe('openid read write');
+    expect(await stock.refresh(refresh_token, { scope: 'write' })).toMatchObject({ scope: 'write' });
+    expect(await stock.refresh(narrow.refresh_token)).toMatchObject({ scope: 'openid read write' });
+  }
 });
 
 test('RFC 9700, 4.14.2: each refresh replaces the refresh token, and the old one is refused', async ({ emulator }) => {

@@ -100,15 +100,12 @@ export class StockClient {
     return this.exchange(await this.logIn(url), verifier, REDIRECT_URI, 's');
   }
 
-  async refresh(refreshToken = '') {
+  async refresh(refreshToken = '', additionalParameters: Record<string, string> = {}) {
     const client = this.#skewed();
-    const response = await oauth.refreshTokenGrantRequest(
-      this.server,
-      client,
-      this.#authentication,
-      refreshToken,
-      HTTP,
-    );
+    const response = await oauth.refreshTokenGrantRequest(this.server, client, this.#authentication, refreshToken, {
+      ...HTTP,
+      additionalParameters,
+    });
     return oauth.processRefreshTokenResponse(this.server, client, response);
   }
 
@@ -137,6 +134,12 @@ export class StockClient {
     const client = this.#skewed();
     const response = await oauth.revocationRequest(this.server, client, this.#authentication, token, HTTP);
     return oauth.processRevocationResponse(response);
+  }
+
+  async introspect(token: string) {
+    const client = this.#skewed();
+    const response = await oauth.introspectionRequest(this.server, client, this.#authentication, token, HTTP);
+    return oauth.processIntrospectionResponse(this.server, client, response);
   }
 
   whoami(token: string): Promise<Response> {
