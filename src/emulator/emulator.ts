@@ -36,13 +36,21 @@ import { type WaitingDevice, waitingDevices } from './oauth/device-logins.ts';
 import { collectFindings, type Findings } from './oauth/findings.ts';
 import { type Poll, unverifiedStateId, type WaitingLogin, waitingLogins } from './oauth/helper-flows.ts';
 import type { IssuedGrant } from './oauth/issued-grants.ts';
-import type { SecretKind } from './oauth/issued-secrets.ts';
-import { approveDevice, type DeviceApproval, type LoginRequest, type LoginResult, login } from './oauth/login.ts';
+import { SECRET_KINDS, type SecretKind } from './oauth/issued-secrets.ts';
+import {
+  approveDevice,
+  DEVICE_APPROVAL,
+  type DeviceApproval,
+  LOGIN_REQUEST,
+  type LoginRequest,
+  type LoginResult,
+  login,
+} from './oauth/login.ts';
 import type { EmulatorOptions } from './options.ts';
 import { createPortal, type EmulatedPortal, resetPortal } from './portal.ts';
 import { type EffectiveSettings, resolveSettings } from './settings/effective-settings.ts';
 import type { SettingOptions, Settings } from './settings/settings.ts';
-import { OptionError, pickSettings } from './settings/validation.ts';
+import { checkChoice, checkMembers, OptionError, pickSettings } from './settings/validation.ts';
 import { StateFile } from './state-file.ts';
 import { createTlsCredentials, writeCaFile } from './tls.ts';
 import type { ClockView } from './virtual-clock.ts';
@@ -78,14 +86,15 @@ export interface Emulator extends AsyncDisposable {
   /**
    * Logs a user in, or refuses, without a browser: by the URL that it would open, or by the helper's state, whose
    * code_url serves the code then.
-   * @throws LoginError if the URL, the state or the user is invalid
+   * @throws LoginError if the URL, the state or the user is invalid; OptionError if a member is unknown
    */
   login(request: LoginRequest): Promise<LoginResult>;
   /** The open login pages of the helper flow at which the user has neither logged in nor refused, oldest first. */
   logins(): readonly WaitingLogin[];
   /**
    * Allows or refuses the access of a device without a browser (RFC 8628). The device gets it with its next poll.
-   * @throws LoginError if the user code is unknown, expired or already decided, or if the user is unknown
+   * @throws LoginError if the user code is unknown, expired or already decided, or if the user is unknown; OptionError
+   *   if a member is unknown
    */
   approveDevice(approval: DeviceApproval): Promise<void>;
   /** The devices that wait for their user, who has neither logged in nor refused, oldest first. */
@@ -102,6 +111,7 @@ export interface Emulator extends AsyncDisposable {
   /**
    * Revokes a grant with all its tokens, or only the access tokens issued so far.
    * @returns false if there is no such grant
+   * @throws OptionError if `what` is neither
    */
   revoke(grantId: string, what?: 'grant' | 'access_tokens'): boolean;
   /** Signs JWTs with a new key. The JWK Set still has the former one, until the next rotation. */
@@ -133,7 +143,10 @@ export interface Emulator extends AsyncDisposable {
   removeFault(id: string): Promise<boolean>;
   /** Removes all faults. */
   clearFaults(): Promise<void>;
-  /** The states, codes and tokens issued (the newest 200,000), of these kinds or of all, to search logs for them. */
+  /**
+   * The states, codes and tokens issued (the newest 200,000), of these kinds or of all, to search logs for them.
+   * @throws OptionError if there is no such kind
+   */
   secretsIssued(...kinds: SecretKind[]): string[];
   /** Stops both origins and closes open connections. */
   close(): Promise<void>;
@@ -239,11 +252,13 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
     },
     polls: (state) => portal.helperFlows.find(unverifiedStateId(state) ?? '')?.polls.values() ?? [],
     async login(request) {
+      checkMembers(request, LOGIN_REQUEST);
       const result = await login(portal, request);
       portal.save();
       return result;
     },
     async approveDevice(approval) {
+      checkMembers(approval, DEVICE_APPROVAL);
       approveDevice(portal, approval);
       portal.save();
     },
@@ -253,6 +268,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
     reset,
     grants: () => portal.grants.all().map(toGrantView),
     revoke(grantId, what = 'grant') {
+      checkChoice('what', what, ['grant', 'access_tokens']);
       const grant = portal.grants.find(grantId);
       if (grant === undefined) return false;
       portal.grants.revoke(grant, what);
@@ -280,7 +296,10 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
     },
     removeFault: (id) => faults.remove(id),
     clearFaults: () => faults.clear(),
-    secretsIssued: (...kinds) => portal.issuedSecrets.list(kinds),
+    secretsIssued(...kinds) {
+      for (const kind of kinds) checkChoice('kind', kind, SECRET_KINDS);
+      return portal.issuedSecrets.list(kinds);
+    },
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -24,8 +24,8 @@ export type {
   Interceptor,
   UserOptions,
 } from './options.ts';
-export { parseClient, parseUser } from './settings/clients-and-users.ts';
 export type { SettingOptions, Settings } from './settings/settings.ts';
+export { parseClient, parseUser } from './settings/start-options.ts';
 export { OptionError } from './settings/validation.ts';
 export { StateFileError } from './state-file.ts';
 export { ClockError, type ClockView } from './virtual-clock.ts';

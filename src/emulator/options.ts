@@ -28,7 +28,10 @@ export interface ClientOptions {
   readonly redirectUris?: readonly string[] | undefined;
   /** Where a browser may go after a logout at `/oauth2/logout`. Default: nowhere. */
   readonly postLogoutRedirectUris?: readonly string[] | undefined;
-  /** Further claims of access tokens that are JWTs, such as `{ roles: ['admin'] }`. Default: none. */
+  /**
+   * Further claims of access tokens that are JWTs, such as `{ roles: ['admin'] }`. They can't replace those that the
+   * emulator sets. Default: none.
+   */
   readonly claims?: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -38,7 +41,8 @@ export interface UserOptions {
   readonly password: string;
   /**
    * Further claims about the user in ID tokens, at the userinfo endpoint and in access tokens that are JWTs, such as
-   * `{ email: 'demo@example.com' }`. They replace the emulator's own. Default: none.
+   * `{ email: 'demo@example.com' }`. They replace `sub`, `name` and `preferred_username`, but not the claims that a token
+   * needs, such as `iss` and `exp`. Default: none.
    */
   readonly claims?: Readonly<Record<string, unknown>> | undefined;
 }

@@ -48,7 +48,7 @@ export class VirtualClock implements EmulatorClock {
    */
   advance(seconds: number): void {
     const offset = this.#offset + Math.round(1000 * seconds);
-    if (!(seconds >= 0 && offset <= 1000 * MAX_OFFSET_SECONDS)) {
+    if (!(typeof seconds === 'number' && seconds >= 0 && offset <= 1000 * MAX_OFFSET_SECONDS)) {
       throw new ClockError(
         `advance: must be a number of seconds, 0 or more, at most ${MAX_OFFSET_SECONDS} in total (found ${seconds})`,
       );

@@ -62,6 +62,17 @@ export type AuthorizationPageError =
   | 'expired-state'
   | 'used-state';
 
+/** What a request is that has such an error, in words that follow "found". */
+export const AUTHORIZATION_PROBLEMS: Readonly<Record<AuthorizationPageError, string>> = {
+  malformed: 'one with a parameter that is missing, repeated or invalid',
+  'expired-request': 'a request_uri that has expired or was used',
+  'unknown-client': 'a client_id that is not registered',
+  'unknown-redirect': 'a redirect_uri that is not registered for the client',
+  'invalid-state': 'one that this emulator has not issued',
+  'expired-state': 'one that has expired',
+  'used-state': 'one with which a user has already logged in or refused',
+};
+
 /** Other errors go to a redirect_uri that is registered for the client (RFC 6749, 4.1.2.1). */
 export interface ErrorRedirect {
   readonly location: string;

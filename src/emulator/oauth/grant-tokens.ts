@@ -84,18 +84,16 @@ export class GrantTokens {
     const aud = oauth2.resource ?? api();
     const own = { ...settings.clients.get(clientId)?.claims, ...settings.users.get(user)?.claims };
     return signingKey.sign('at+jwt', {
-      ...{
-        iss,
-        aud,
-        sub: subjectOf(user, settings),
-        client_id: clientId,
-        ...times,
-        jti,
-        ...(scope !== null && { scope }),
-      },
+      ...own,
+      iss,
+      aud,
+      sub: subjectOf(user, settings),
+      client_id: clientId,
+      ...times,
+      jti,
+      ...(scope !== null && { scope }),
       ...(claims.jkt !== undefined && { cnf: { jkt: claims.jkt } }),
       ...(oauth2.actor !== undefined && { act: { sub: oauth2.actor } }),
-      ...own,
     });
   }
 
@@ -110,7 +108,9 @@ export class GrantTokens {
     const claims = { iss, aud: clientId, ...times, ...userClaims(user, settings) };
     if (oauth2 === undefined) return createIdToken(claims, settings.clients.get(clientId)?.secret ?? '');
     const all = {
-      ...{ ...claims, azp: clientId, at_hash: accessTokenHash(accessToken) },
+      ...claims,
+      azp: clientId,
+      at_hash: accessTokenHash(accessToken),
       auth_time: Math.floor((oauth2.loggedInAt ?? 0) / 1000),
       // Not after a refresh (OpenID Connect Core, 12.2).
       ...(oauth2.nonce !== undefined && generation === 1 && { nonce: oauth2.nonce }),

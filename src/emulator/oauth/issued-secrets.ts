@@ -1,15 +1,17 @@
 import { RingBuffer } from '../bounded-collections.ts';
 
 /** Values that the portal issues and that must not appear in any log. */
-export type SecretKind =
-  | 'state'
-  | 'code'
-  | 'device_code'
-  | 'user_code'
-  | 'access_token'
-  | 'refresh_token'
-  | 'id_token'
-  | 'registration_token';
+export const SECRET_KINDS = [
+  'state',
+  'code',
+  'device_code',
+  'user_code',
+  'access_token',
+  'refresh_token',
+  'id_token',
+  'registration_token',
+] as const;
+export type SecretKind = (typeof SECRET_KINDS)[number];
 
 interface IssuedSecret {
   readonly kind: SecretKind;

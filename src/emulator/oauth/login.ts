@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import { codeDeliveryUrl, type EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
 import {
+  AUTHORIZATION_PROBLEMS,
   type AuthorizationRequest,
   allowAuthorization,
   denyAuthorization,
@@ -85,6 +86,14 @@ export interface LoginRequest {
   readonly deny?: boolean | undefined;
 }
 
+/** The members of a {@link LoginRequest}. */
+export const LOGIN_REQUEST = {
+  authorizeUrl: LoginBody.entries.authorize_url,
+  state: LoginBody.entries.state,
+  user: LoginBody.entries.user,
+  deny: LoginBody.entries.deny,
+} satisfies Record<keyof LoginRequest, v.GenericSchema>;
+
 /** The result of a login. `location` is the client's redirect URI, or the helper's page that confirms the login. */
 export const LoginResult = v.strictObject({
   location: v.pipe(v.string(), v.url(), v.description('The URL to which a browser would be redirected')),
@@ -131,7 +140,9 @@ export async function login(
 async function readState(portal: EmulatedPortal, state: string): Promise<AuthorizationRequest> {
   const request = await readHelperRequest(portal, portal.helperFlows.find(state)?.login?.jwt ?? state);
   if (typeof request !== 'string') return request;
-  throw new LoginError(`state: must be the valid state of a config response (found ${request})`);
+  throw new LoginError(
+    `state: must be the valid state of a config response (found ${AUTHORIZATION_PROBLEMS[request]})`,
+  );
 }
 
 /** The path of a URL; empty if it is none. */
@@ -152,7 +163,9 @@ async function readAuthorizeUrl(portal: EmulatedPortal, text: string): Promise<A
   const query = /\?([^#]*)/.exec(text)?.[1] ?? '';
   const request = await read(portal, query, parseParameters(query));
   if (typeof request !== 'string') return request;
-  throw new LoginError(`authorize_url: must be a valid authorization request (found ${request})`);
+  throw new LoginError(
+    `authorize_url: must be a valid authorization request (found ${AUTHORIZATION_PROBLEMS[request]})`,
+  );
 }
 
 /** What reads the query of an authorize URL, by its path. */
@@ -179,6 +192,13 @@ export interface DeviceApproval {
   /** Whether the user refuses. Default: false. */
   readonly deny?: boolean | undefined;
 }
+
+/** The members of a {@link DeviceApproval}. */
+export const DEVICE_APPROVAL = {
+  userCode: DeviceApprovalBody.entries.user_code,
+  user: DeviceApprovalBody.entries.user,
+  deny: DeviceApprovalBody.entries.deny,
+} satisfies Record<keyof DeviceApproval, v.GenericSchema>;
 
 /**
  * Allows or refuses the access of a device, like the page at its verification_uri.

@@ -5,9 +5,9 @@ import { systemRandom } from '../../system/random.ts';
 import type { FaultOptions } from '../faults/kinds.ts';
 import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from '../options.ts';
 import { type Client, ClientRegistry } from './client-registry.ts';
-import { checkLists } from './clients-and-users.ts';
 import { findProfile, type Profile } from './profiles.ts';
 import { SETTINGS, type SettingOptions, type Settings } from './settings.ts';
+import { checkStartOptions, START_OPTIONS } from './start-options.ts';
 import { applySettingsChange, OptionError, pickSettings, rejectUnknownKeys } from './validation.ts';
 
 /** The options with all defaults filled in and checked. */
@@ -70,31 +70,7 @@ export class RuntimeSettings {
   }
 }
 
-/** An object with all keys of a type; the compiler rejects a missing one. */
-type KeysOf<Type> = { readonly [Name in keyof Type]-?: true };
-
-/** The options other than settings; they can't change at run time. */
-const START_OPTION_KEYS: KeysOf<Omit<EmulatorOptions, keyof Settings>> = {
-  host: true,
-  port: true,
-  frontendPort: true,
-  publicHost: true,
-  allowedHosts: true,
-  profile: true,
-  issuers: true,
-  clients: true,
-  redirectUris: true,
-  users: true,
-  state: true,
-  tls: true,
-  caFile: true,
-  showSecrets: true,
-  faults: true,
-  seed: true,
-  clock: true,
-  intercept: true,
-};
-const OPTION_KEYS = { ...START_OPTION_KEYS, ...SETTINGS };
+const OPTION_KEYS = { ...START_OPTIONS, ...SETTINGS };
 
 /**
  * Fills in the defaults and checks every value.
@@ -102,11 +78,10 @@ const OPTION_KEYS = { ...START_OPTION_KEYS, ...SETTINGS };
  */
 export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
   rejectUnknownKeys(options, OPTION_KEYS);
-  checkLists(options);
+  checkStartOptions(options);
   const host = options.host ?? '127.0.0.1';
   const wildcard = host === '0.0.0.0' || host === '::';
-  const port = checkInteger('port', options.port ?? 0, 0, 65_535);
-  const frontendPort = checkInteger('frontendPort', options.frontendPort ?? 0, 0, 65_535);
+  const { port = 0, frontendPort = 0 } = options;
   if (port !== 0 && port === frontendPort) {
     throw new OptionError(`frontendPort: must differ from port (found ${frontendPort})`);
   }
@@ -139,7 +114,7 @@ export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
     caFile: options.caFile ?? null,
     showSecrets: options.showSecrets ?? false,
     faults: options.faults ?? [],
-    seed: checkInteger('seed', options.seed ?? 0, 0, Number.MAX_SAFE_INTEGER),
+    seed: options.seed ?? 0,
     clock: options.clock ?? wallClock,
     intercept: options.intercept ?? {},
   };
@@ -211,9 +186,4 @@ function indexByName<T>(option: string, noun: string, all: readonly T[], nameOf:
     throw new OptionError(`${option}: each ${noun} must be unique and not empty`);
   }
   return { all: map, first };
-}
-
-function checkInteger(option: string, value: number, min: number, max: number): number {
-  if (Number.isInteger(value) && value >= min && value <= max) return value;
-  throw new OptionError(`${option}: must be a whole number from ${min} to ${max} (found ${value})`);
 }

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { didYouMean } from '../../system/did-you-mean.ts';
-import { integerInRange, numberInRange, positiveSeconds } from '../json.ts';
+import { integerInRange, numberInRange, positiveSeconds, validate } from '../json.ts';
 import type { SettingDefinition, TextSyntax } from './definitions.ts';
 import { REQUIREMENT } from './requirements.ts';
 import { SETTINGS, type SettingOptions, type Settings } from './settings.ts';
@@ -59,6 +59,31 @@ export function rejectUnknownKeys(options: object, known: object, prefix = ''): 
   throw new OptionError(
     `${prefix}${unknown.slice(0, 100)}: unknown option${suggestion}; allowed options: ${names.join(', ')}`,
   );
+}
+
+/**
+ * Checks an object of options by the schemas of its members.
+ * @param prefix text before the name in the message
+ * @throws OptionError
+ */
+export function checkMembers<Members extends Readonly<Record<string, v.GenericSchema>>>(
+  value: object,
+  members: Members,
+  prefix = '',
+): v.InferOutput<v.StrictObjectSchema<Members, undefined>> {
+  rejectUnknownKeys(value, members, prefix);
+  const parsed = validate(value, v.strictObject(members));
+  if ('problem' in parsed) throw new OptionError(`${prefix}${parsed.problem}`);
+  return parsed.value;
+}
+
+/**
+ * Checks that an argument is one of some texts.
+ * @throws OptionError
+ */
+export function checkChoice(name: string, value: string, choices: readonly string[]): void {
+  if (!choices.includes(value))
+    throw new OptionError(`${name}: must be ${choices.join(' or ')} (found ${formatFound(value)})`);
 }
 
 /** Only the settings of an object that has more members. */

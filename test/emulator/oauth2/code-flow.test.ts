@@ -1,6 +1,7 @@
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { expect, test } from 'vitest';
+import type { LoginRequest } from '../../../src/emulator/index.ts';
 import { errorOf, get, HEATER, obtainCode, post, redirectLocation } from '../portal-client.ts';
 import { REDIRECT_URI, refusal, StockClient, startCloud, TOOL } from './stock-client.ts';
 
@@ -139,8 +140,13 @@ test.for([
   [{ authorizeUrl: 'nonsense', user: 'alice' }, 'authorize_url: must be a URL of'],
   [{ authorizeUrl: 'https://portal.example/oauth2/authorize', user: 'alice' }, 'authorize_url: must be a URL of'],
   [{ authorizeUrl: '/oauth2/token', user: 'alice' }, 'authorize_url: must be a URL of'],
-  [{ authorizeUrl: '/oauth2/authorize?client_id=nobody', user: 'alice' }, '(found unknown-client)'],
-  [{ authorizeUrl: '/oauth2/authorize?client_id=tool&client_id=tool', user: 'alice' }, '(found malformed)'],
+  [{ authorizeUrl: '/oauth2/authorize?client_id=nobody', user: 'alice' }, '(found a client_id that is not registered)'],
+  [
+    { authorizeUrl: '/oauth2/authorize?client_id=tool&client_id=tool', user: 'alice' },
+    '(found one with a parameter that is missing',
+  ],
+  [{ authorizeUrl: '/oauth2/authorize', userName: 'alice' }, 'userName: unknown option'],
+  [{ authorizeUrl: '/oauth2/authorize', user: 'alice', deny: 'no' }, 'deny: must be boolean'],
   [{ authorizeUrl: '/oauth2/authorize?client_id=tool&response_type=code', user: 'nobody' }, 'user: must be one of'],
   [{ user: 'alice' }, 'authorize_url: must be given, or else state (found neither)'],
   [{ authorizeUrl: '/oauth2/authorize', state: 'x', user: 'alice' }, '(found both)'],
@@ -148,7 +154,7 @@ test.for([
   await using cloud = await startCloud({ pkce: 'ignored' });
   const { frontendUrl } = cloud.emulator;
   const authorizeUrl = 'authorizeUrl' in request ? request.authorizeUrl.replace(/^\//, `${frontendUrl}/`) : undefined;
-  await expect(cloud.emulator.login({ ...request, authorizeUrl })).rejects.toThrow(message);
+  await expect(cloud.emulator.login({ ...request, authorizeUrl } as LoginRequest)).rejects.toThrow(message);
 });
 
 test('redirect URIs are compared exactly, at both endpoints', async () => {

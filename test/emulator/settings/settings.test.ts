@@ -1,7 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { type EmulatorOptions, OptionError, startEmulator } from '../../../src/emulator/index.ts';
+import {
+  type DeviceApproval,
+  type EmulatorOptions,
+  OptionError,
+  type SecretKind,
+  startEmulator,
+} from '../../../src/emulator/index.ts';
 import type { SettingDefinition } from '../../../src/emulator/settings/definitions.ts';
 import { SETTINGS } from '../../../src/emulator/settings/settings.ts';
 import { root } from '../../project/checkout.ts';
@@ -86,6 +92,19 @@ test('the emulator library rejects an unknown option and suggests the nearest on
     ],
     [{ clients: ['shop:hush-hush'] }, /^clients: must be a list of objects$/],
     [{ users: [{ name: 'ann', password: 1 }] }, /^users: password: must be string /],
+    [
+      { users: [{ name: 'ann', password: 'pw', claims: { exp: 1 } }] },
+      /^users: claims.exp: must be another claim than iss, aud, exp, .*which the emulator sets \(found "exp"\)$/,
+    ],
+    [{ clients: [{ id, claims: { sub: 'x' } }] }, /^clients: claims.sub: must be another claim than sub, iss, /],
+    [{ showSecrets: 'no' }, /^showSecrets: must be true or false \(found "no"\)$/],
+    [{ host: 5 }, /^host: must be a string \(found 5\)$/],
+    [{ port: 65_536 }, /^port: must be a whole number from 0 to 65535 \(found 65536\)$/],
+    [{ clock: Date }, /^clock: must be an object with the function now /],
+    [
+      { intercept: { recieved: () => undefined } },
+      /^intercept: must be an object with the function received or answer/,
+    ],
     [{ users: { ann: 'hush-hush' } }, /^users: must be a list of objects$/],
     [{ issuers: 'staff' }, /^issuers: must be a list \(found "staff"\)$/],
     [{ redirectUris: ['https://tool.example/bäck'] }, /^redirectUris.0: must be an absolute URI/],
@@ -103,6 +122,16 @@ test('the emulator library rejects an unknown option and suggests the nearest on
   await using emulator = await startTestEmulator();
   const change = { autologin: true } as object;
   expect(() => emulator.change(change)).toThrow(/^autologin: unknown option \(did you mean autoLogin\?\)/);
+  const wrong = 'tokens' as 'grant';
+  expect(() => emulator.revoke('', wrong)).toThrow(/^what: must be grant or access_tokens \(found "tokens"\)$/);
+  const kind = 'accessToken' as SecretKind;
+  expect(() => emulator.secretsIssued('code', kind)).toThrow(/^kind: must be state or code .*\(found "accessToken"\)$/);
+  const text = '60' as unknown as number;
+  expect(() => emulator.advance(text)).toThrow(/^advance: must be a number of seconds/);
+  const approval = { user_code: 'WDJB-MJHT' } as object as DeviceApproval;
+  await expect(emulator.approveDevice(approval)).rejects.toThrow(
+    /^user_code: unknown option \(did you mean userCode\?\)/,
+  );
 });
 
 test('a request that has begun keeps the settings that it began with', async () => {

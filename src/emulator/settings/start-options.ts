@@ -1,0 +1,110 @@
+import * as v from 'valibot';
+import { camelCase, integerInRange, renameKeys, snakeCase } from '../json.ts';
+import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from '../options.ts';
+import { redirectUri } from './client-registry.ts';
+import type { Settings } from './settings.ts';
+import { checkMembers, OptionError } from './validation.ts';
+
+const text = v.optional(v.string('a string'));
+const flag = v.optional(v.boolean('true or false'));
+const port = v.optional(integerInRange(0, 65_535));
+const texts = v.optional(v.array(v.string(), 'a list'));
+const uris = v.optional(v.array(redirectUri, 'a list'));
+
+/** Claims that the emulator sets in its tokens: with others in their place they would be tokens that it does not know. */
+const TOKEN_CLAIMS = 'iss aud exp iat jti client_id scope cnf act azp nonce at_hash auth_time'.split(' ');
+
+/** Further claims. @param reserved names that they can't have */
+function furtherClaims(reserved: readonly string[]) {
+  const name = v.pipe(
+    v.string(),
+    v.check((found) => !reserved.includes(found), `another claim than ${reserved.join(', ')}, which the emulator sets`),
+  );
+  return v.optional(v.record(name, v.unknown()));
+}
+
+/** The members of a client, and of a user, by their library names. */
+const CLIENT = {
+  id: v.string(),
+  secret: v.optional(v.string()),
+  jwks: v.optional(v.looseObject({ keys: v.array(v.looseObject({ kty: v.string() })) })),
+  name: v.optional(v.string()),
+  redirectUrl: v.optional(v.picklist(['accept', 'refuse'])),
+  redirectUris: uris,
+  postLogoutRedirectUris: uris,
+  // The tokens of a user have the user's.
+  claims: furtherClaims(['sub', ...TOKEN_CLAIMS]),
+} satisfies Record<keyof ClientOptions, v.GenericSchema>;
+const USER = {
+  name: v.string(),
+  password: v.string(),
+  claims: furtherClaims(TOKEN_CLAIMS),
+} satisfies Record<keyof UserOptions, v.GenericSchema>;
+
+/** The options other than settings; they can't change at run time. */
+export const START_OPTIONS = {
+  host: text,
+  port,
+  frontendPort: port,
+  publicHost: text,
+  allowedHosts: texts,
+  profile: text,
+  issuers: texts,
+  clients: v.optional(v.array(v.looseObject({}))),
+  redirectUris: uris,
+  users: v.optional(v.array(v.looseObject({}))),
+  state: text,
+  tls: flag,
+  caFile: text,
+  showSecrets: flag,
+  faults: v.optional(v.array(v.looseObject({}, 'an object'), 'a list of objects')),
+  seed: v.optional(integerInRange(0, Number.MAX_SAFE_INTEGER)),
+  clock: v.optional(v.custom<EmulatorClock>((found) => hasFunction(found, 'now'), 'an object with the function now')),
+  intercept: v.optional(
+    v.custom<Interceptor>(
+      (found) => hasFunction(found, 'received') || hasFunction(found, 'answering'),
+      'an object with the function received or answering',
+    ),
+  ),
+} satisfies Record<keyof Omit<EmulatorOptions, keyof Settings>, v.GenericSchema>;
+
+function hasFunction(found: unknown, name: string): boolean {
+  return typeof found === 'object' && found !== null && typeof Reflect.get(found, name) === 'function';
+}
+
+/**
+ * Parses a client of an options file, whose members are in snake_case.
+ * @throws OptionError if it is invalid
+ */
+export function parseClient(value: object): ClientOptions {
+  // First by the names that the file has, so that a message names these.
+  checkMembers(value, renameKeys(CLIENT, snakeCase));
+  return checkMembers(renameKeys({ ...value }, camelCase), CLIENT);
+}
+
+/**
+ * Parses a user of an options file.
+ * @throws OptionError if it is invalid
+ */
+export function parseUser(value: object): UserOptions {
+  return checkMembers(value, USER);
+}
+
+/**
+ * Checks the library's options other than settings: plain JavaScript has no compiler that does.
+ * @throws OptionError
+ */
+export function checkStartOptions(options: EmulatorOptions): void {
+  const { clients, users, ...others } = options;
+  checkObjects('clients', clients, CLIENT);
+  checkObjects('users', users, USER);
+  const known = Object.entries(others).filter(([name]) => Object.hasOwn(START_OPTIONS, name));
+  checkMembers(Object.fromEntries(known), START_OPTIONS);
+}
+
+/** The value is not shown: it may be a secret. */
+function checkObjects(option: string, values: unknown = [], members: Readonly<Record<string, v.GenericSchema>>): void {
+  if (!Array.isArray(values) || values.some((value) => typeof value !== 'object' || value === null))
+    throw new OptionError(`${option}: must be a list of objects`);
+  for (const value of values) checkMembers(value, members, `${option}: `);
+}
