@@ -16,12 +16,13 @@ export function serveIntrospection(app: FastifyInstance): void {
     POST(request, reply) {
       const received = readClientRequest(request);
       if ('problem' in received) return sendOAuthError(reply, received.problem);
-      if (isPublic(received.client))
+      const { portal } = requestContext(request);
+      const { grants, settings, origins } = portal;
+      // RFC 7662, 2.1: without authentication everybody could try out tokens.
+      if (isPublic(received.client) || settings.clientAuthentication === 'none')
         return sendOAuthError(reply, authenticationError('a public client may not inspect tokens').problem);
       const token = received.form.get('token');
       if (token === undefined) return sendOAuthError(reply, invalidRequest('token is missing'));
-      const { portal } = requestContext(request);
-      const { grants, settings, origins } = portal;
       const found = grants.inspect(token, settings);
       if (found === null || !isIssuedBy(portal, found.grant)) return reply.send({ active: false });
       const { grant, scope, issuedAt, expiresAt, jkt } = found;

@@ -158,6 +158,12 @@ test('introspection tells a client with a secret whether a token is valid, and n
   const open = await post(introspection_endpoint, { client_id: 'browser', token: access_token });
   expect(await errorOf(open)).toEqual([401, 'invalid_client']);
   expect(metadata['introspection_endpoint_auth_methods_supported']).not.toContain('none');
+  provider.emulator.change({ clientAuthentication: 'none' });
+  const unauthenticated = await post(introspection_endpoint, { client_id: TOOL.id, token: access_token });
+  expect(await errorOf(unauthenticated)).toEqual([401, 'invalid_client']);
+  const discovered = await get(`${provider.emulator.frontendUrl}/.well-known/openid-configuration`);
+  expect(await discovered.text()).not.toContain('introspection');
+  provider.emulator.change({ clientAuthentication: 'any' });
   provider.emulator.change({ refreshLifetime: 60 });
   const unused = (await provider.logIn()).refresh_token ?? '';
   provider.emulator.advance(61);
