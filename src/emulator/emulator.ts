@@ -6,7 +6,7 @@ import { apiOperations, serveApi } from './api/api.ts';
 import { consoleOperations } from './console/console.ts';
 import { serveAuthorize } from './endpoints/authorize.ts';
 import { serveDeviceAuthorization, serveDevicePage } from './endpoints/device.ts';
-import { serveDiscovery } from './endpoints/discovery.ts';
+import { serveDiscovery, serveOverview } from './endpoints/discovery.ts';
 import { serveCodeDelivery, serveCodePolling, serveConfig } from './endpoints/helper.ts';
 import { serveIntrospection } from './endpoints/introspection.ts';
 import { serveLogout } from './endpoints/logout.ts';
@@ -183,10 +183,12 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   serveRevocation(base);
   serveWhoami(base);
   serveResourceMetadata(base);
+  serveOverview(base);
 
   const frontend = createServer(portal, log, rates, tls, settings.issuers);
   serveAuthorize(frontend);
   serveToken(frontend);
+  serveOverview(frontend);
   serveDiscovery(frontend);
   servePushedAuthorization(frontend);
   serveOAuth2Token(frontend);

@@ -111,6 +111,7 @@ test("each response in the emulator's OpenAPI document was returned by its opera
     await ask(`get /.well-known/${name}`, `${frontendUrl}/.well-known/${name}`);
   }
   await ask('get /oauth2/jwks', `${frontendUrl}/oauth2/jwks`);
+  for (const origin of [baseUrl, frontendUrl]) await ask('get /', `${origin}/`);
   const oauth2 = (path: string, members: Record<string, string>, headers: Record<string, string> = {}) =>
     ask(`post /oauth2/${path}`, `${frontendUrl}/oauth2/${path}`, {
       ...form(members),

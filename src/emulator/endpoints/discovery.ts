@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { requestContext } from '../http/request-context.ts';
-import { addOAuth2Route } from '../http/routes.ts';
+import { addOAuth2Route, addRoute } from '../http/routes.ts';
 import { ASSERTION_ALGORITHMS } from '../oauth/client-assertions.ts';
 import { PROMPTS } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
@@ -17,6 +17,23 @@ export function serveDiscovery(app: FastifyInstance): void {
     });
   }
   serveKeys(app);
+}
+
+/** Serves at the root of an origin what it is, and where to begin. */
+export function serveOverview(app: FastifyInstance): void {
+  addRoute(app, '/', 'unknown', {
+    async GET(request, reply) {
+      const { base, frontend } = requestContext(request).portal.origins();
+      return reply.send({
+        description: 'A portal emulator of Latchkey: a cloud for tests',
+        base_url: base,
+        issuer: frontend,
+        metadata: `${frontend}/.well-known/openid-configuration`,
+        console: `${base}/_emulator/`,
+        api: `${base}/_emulator/openapi.json`,
+      });
+    },
+  });
 }
 
 /** Serves the public keys of JWTs (RFC 7517, 5). */

@@ -7,6 +7,15 @@ import { invalidBearer, oauthErrorBody, text, url } from './portal-operations.ts
 
 const texts = (description: string) => v.pipe(v.array(v.string()), v.description(description));
 
+const Overview = v.strictObject({
+  description: v.string(),
+  base_url: url('The origin of the helper endpoints'),
+  issuer: url('The frontend origin'),
+  metadata: url('RFC 8414, and OpenID Connect Discovery'),
+  console: url('The console page'),
+  api: url('The OpenAPI description of all endpoints'),
+});
+
 /** RFC 8414, 2. */
 const ServerMetadata = v.strictObject({
   issuer: url('The frontend origin'),
@@ -130,6 +139,14 @@ const invalidMetadata = {
 
 /** The endpoints for programs of the generic OAuth 2.0 server, except revocation. */
 export const oauth2Operations: readonly EmulatorOperation[] = [
+  {
+    method: 'get',
+    path: '/',
+    origin: 'both',
+    id: 'overview',
+    summary: 'Get the addresses with which a client, a test and a person begin',
+    responses: { 200: { description: 'What this server is', body: Overview } },
+  },
   {
     ...discovery,
     method: 'get',
