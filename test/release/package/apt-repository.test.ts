@@ -90,6 +90,24 @@ async function signersOf(output: string): Promise<string[]> {
   return (await signaturesOf(output)).map(({ signer }) => signer).sort();
 }
 
+it('an apt repository names its publisher, keeps that name, and lists the architectures of which it has packages', async () => {
+  const output = join(folder, 'published');
+  const add = (deb: string, maintainer: string) =>
+    buildApt(['--output', output, '--key', key, '--deb', deb], { LATCHKEY_MAINTAINER: maintainer });
+  expect(await add(amd64, 'Example Hubs <hubs@maker.example>')).toMatchObject({ status: 0, stderr: '' });
+  const release = () => readFileSync(join(output, 'dists/stable/Release'), 'utf8');
+  expect(release()).toMatch(/^Origin: Example Hubs\nLabel: Latchkey$/m);
+  expect(release()).toMatch(/^Architectures: amd64$/m);
+  expect(release()).not.toContain('binary-arm64');
+  const refused = await add(arm64, 'Others <others@maker.example>');
+  expect(refused).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/has the Origin 'Example Hubs'.* as before\n$/),
+  });
+  expect(await add(arm64, 'Example Hubs <other@maker.example>')).toMatchObject({ status: 0 });
+  expect(release()).toMatch(/^Architectures: amd64 arm64$/m);
+});
+
 it('an apt repository has a signed list for both architectures with the hash of each file', async () => {
   const output = await repository('whole', [amd64, arm64]);
   const hashes = hashesOf(output);

@@ -154,8 +154,8 @@ describe.each<[string, DebianSuite]>([
   it(`the commands of docs/apt.md add Latchkey to the automatic updates of ${debian}`, async () => {
     await typeBlock('Updating automatically');
     const patterns = await hub.machine.sh('apt-config dump Unattended-Upgrade::Origins-Pattern');
-    expect(patterns).toContain('Unattended-Upgrade::Origins-Pattern:: "origin=Latchkey";');
-    expect(await hub.machine.sh('apt-cache policy')).toMatch(/\bo=Latchkey\b/);
+    expect(patterns).toContain('Unattended-Upgrade::Origins-Pattern:: "label=Latchkey";');
+    expect(await hub.machine.sh('apt-cache policy')).toMatch(/\bl=Latchkey\b/);
   });
 
   it(`apt on ${debian} takes only Latchkey from the repository with a pin`, async () => {
