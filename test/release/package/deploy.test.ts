@@ -158,6 +158,16 @@ describe('the commands of docs/deploy.md', () => {
     expect((await hub.appliance('wallbox')).state).toBe('active');
   });
 
+  it('the commands of docs/deploy.md make another hub of a machine on which one has run', async () => {
+    const before = (await hub.status()).hub;
+    await runSection('Images');
+    await hub.machine.sh('systemctl start latchkey');
+    const { hub: after, appliances } = await hub.status();
+    expect(appliances).toEqual([]);
+    expect(after.id).not.toBe(before.id);
+    expect(after.ca_fingerprint).not.toBe(before.ca_fingerprint);
+  });
+
   it('the commands of docs/deploy.md remove and purge the package', async () => {
     const [remove = '', purge = ''] = blocks('Removing');
     await type(remove);
