@@ -70,6 +70,6 @@ export const connectionChoice: typeof english.connectionChoice = {
     'Für andere Berechtigungen fügen Sie eine Anmeldung hinzu, die sie hat, und lassen Sie die Geräte diese nutzen: auf der Seite eines Geräts „Mehr“, dann „Andere Anmeldungen nutzen“. Passwörter bleiben gültig.',
   none: 'Es wurde keine Anmeldung gewählt. Wählen Sie mindestens eine.',
   mismatch: (appliance, wanted, login, offered) =>
-    `${appliance} hat diese Berechtigungen: ${wanted}. Die Anmeldung „${login}“ hat diese: ${offered}. Wählen Sie eine Anmeldung mit denselben Berechtigungen.`,
+    `${appliance} bittet um diese Berechtigungen: ${wanted}. Die Anmeldung „${login}“ gibt andere: ${offered}. Wählen Sie eine Anmeldung mit denselben Berechtigungen oder „Eigene Anmeldung“.`,
   noPermissions: 'keine',
 };

@@ -74,6 +74,6 @@ export const connectionChoice = {
     'For other permissions, add a login that has them, and let the appliances use it: on the page of an appliance “More”, then “Use other logins”. Secrets stay valid.',
   none: 'No login was chosen. Choose at least one.',
   mismatch: (appliance: string, wanted: string, login: string, offered: string) =>
-    `${appliance} has these permissions: ${wanted}. The login “${login}” has these: ${offered}. Choose a login with the same permissions.`,
+    `${appliance} asks for these permissions: ${wanted}. The login “${login}” gives others: ${offered}. Choose a login with the same permissions, or “A login of its own”.`,
   noPermissions: 'none',
 };
