@@ -16,7 +16,9 @@ export function describeClouds(callbacks: Callbacks) {
     const entries = Object.entries(variables);
     const descriptions = Object.fromEntries(entries.map(([variable, { description }]) => [variable, description]));
     return {
-      ...{ name, title, clientSecret },
+      name,
+      title,
+      clientSecret,
       texts: {
         en: { summary, steps: register?.steps ?? [], variables: descriptions },
         de: { steps: [], variables: {}, ...de },

@@ -123,7 +123,8 @@ export function createPortal(
     tokens,
     now,
     grantTokens: new GrantTokens({
-      ...{ tokens, signingKey },
+      tokens,
+      signingKey,
       issuer: (name) => issuerUrl(origins(), name),
       api: () => origins().base,
     }),

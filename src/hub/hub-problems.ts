@@ -7,6 +7,7 @@ import type { Connection } from '../core/connections/connection.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import type { HubProblemCode } from '../core/health/hub-conditions.ts';
 import { keysOf } from '../core/keys.ts';
+import { capitalize } from '../core/letter-case.ts';
 import { NO_PORTAL } from '../core/portals/portal-status.ts';
 import type { CommitSummary, CommitTimes } from '../store/sqlite/commit-times.ts';
 import type { HubAdvertiser } from './hub-advertiser.ts';
@@ -48,7 +49,7 @@ export function openHubProblems(sources: HubProblemSources): (connections: Conne
   const { clock, store, local, startedAt: since, leaf, advertising, portals, portalClients } = sources;
   const { site } = store;
   const expiry = (code: HubProblemCode) => (leaf.expiryProblem?.code === code ? leaf.expiryProblem : null);
-  const sinceStart = (message: string | null) => (message === null ? null : { message: capitalized(message), since });
+  const sinceStart = (message: string | null) => (message === null ? null : { message: capitalize(message), since });
   const finders: Readonly<Record<HubProblemCode, (connections: Connections) => ObservedProblem | null>> = {
     database_unavailable: timed(() => (site === null ? null : describeDatabaseUnavailable(store))),
     // A site's store that can't be written is a database that can't be used.
@@ -78,7 +79,7 @@ export function openHubProblems(sources: HubProblemSources): (connections: Conne
     return () => {
       const message = describe();
       first = message === null ? null : (first ?? rfc3339(clock.now().wall - age()));
-      return message === null || first === null ? null : { message: capitalized(message), since: first };
+      return message === null || first === null ? null : { message: capitalize(message), since: first };
     };
   }
 
@@ -171,8 +172,4 @@ function describeAppliances(
   const names = [...ids].slice(0, MAX_NAMES).map(nameOf).join(', ');
   const more = ids.size > MAX_NAMES ? ` and ${ids.size - MAX_NAMES} more` : '';
   return [`${what} ${names}${more} (${then})`];
-}
-
-function capitalized(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -12,6 +12,7 @@ import {
 } from '../core/health/condition.ts';
 import type { ConditionSeverity } from '../core/health/condition-record.ts';
 import type { Notice, NoticeCode } from '../core/health/notice.ts';
+import { capitalize } from '../core/letter-case.ts';
 import { USER_CODE_FORMAT } from '../core/letter-code.ts';
 import { credentialsAdvice } from './callback/pairing-messages.ts';
 import { joinTitles, renewalText, titlesOf } from './connection-names.ts';
@@ -122,8 +123,7 @@ function ofConnection(
   if (users.length > 0) return loginHealth(connection, joinTitles(users, texts), conditions, notices, texts);
   const quoted = texts.connection.quoted(title);
   const health = loginHealth(connection, quoted, conditions, notices, texts);
-  const capitalize = (text: string) => (text.startsWith(quoted) ? text.charAt(0).toUpperCase() + text.slice(1) : text);
-  return { ...health, advice: health.advice.map(capitalize) };
+  return { ...health, advice: health.advice.map((text) => (text.startsWith(quoted) ? capitalize(text) : text)) };
 }
 
 /** What the health of an appliance and of a connection is derived from. */

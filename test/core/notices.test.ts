@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import { APPLIANCE_CONDITIONS } from '../../src/core/health/appliance-conditions.ts';
 import { concernsHub, type HubCondition } from '../../src/core/health/condition.ts';
-import { CONNECTION_CONDITIONS, uncapitalize } from '../../src/core/health/connection-conditions.ts';
+import { CONNECTION_CONDITIONS } from '../../src/core/health/connection-conditions.ts';
 import { deriveConditions, type HubConditionInput } from '../../src/core/health/derive-conditions.ts';
 import { HUB_CONDITION_CODES, HUB_CONDITIONS } from '../../src/core/health/hub-conditions.ts';
 import type { Notice, NoticeCode } from '../../src/core/health/notice.ts';
@@ -22,6 +22,7 @@ import {
 } from '../../src/core/health/notice-policy.ts';
 import { SUBJECT_NOTICES } from '../../src/core/health/subject-notices.ts';
 import { keysOf } from '../../src/core/keys.ts';
+import { uncapitalize } from '../../src/core/letter-case.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { applianceStatus, connectionsOf } from '../control/status-samples.ts';
 import { root } from '../project/checkout.ts';

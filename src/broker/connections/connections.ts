@@ -2,7 +2,7 @@ import { type Appliance, connectionIds } from '../../core/appliances/appliance.t
 import type { Connection } from '../../core/connections/connection.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
-import { uncapitalize } from '../../core/health/connection-conditions.ts';
+import { uncapitalize } from '../../core/letter-case.ts';
 import { checkTitle, deriveName, findNamed, getNamed, nameFromTitle } from '../../core/name.ts';
 import { NO_PORTAL } from '../../core/portals/portal-status.ts';
 import type { Random } from '../../core/random.ts';

@@ -1,4 +1,5 @@
 import { clockFaultMessage, elapsed, HOUR, type Instant, rfc3339 } from '../clock.ts';
+import { capitalize } from '../letter-case.ts';
 import type { TokenOutcome } from '../portals/token-outcome.ts';
 import type { Problem, ProblemCode } from '../reports/problem.ts';
 import {
@@ -109,7 +110,7 @@ export function afterFailure(
     case 'misconfigured':
       return failing(
         'misconfigured',
-        outcome.detail.charAt(0).toUpperCase() + outcome.detail.slice(1),
+        capitalize(outcome.detail),
         fixedDelays(backoffDelay(MISCONFIGURED_BACKOFF, failures, fraction)),
       );
     case 'blocked': {

@@ -2,6 +2,7 @@ import { rfc3339 } from '../clock.ts';
 import { damagedConnectionAdvice } from '../connections/connection.ts';
 import type { ConnectionStatus } from '../connections/connection-status.ts';
 import { keysOf } from '../keys.ts';
+import { capitalize, uncapitalize } from '../letter-case.ts';
 import { type CredentialLocation, howToApplyCorrection } from '../portals/identity.ts';
 import { explainPairingFailure, isUserCaused } from '../reports/pairing-failure.ts';
 import type { ProblemCode } from '../reports/problem.ts';
@@ -208,13 +209,4 @@ export const CONNECTION_CONDITION_CODES = keysOf(CONNECTION_CONDITIONS);
 
 function adviceToLogIn({ name, title, url }: ConnectionSubject): string {
   return `Log in again to connect ${title}: open ${url} or run "latchkey pair ${name}"`;
-}
-
-/** For a sentence that follows a colon. */
-export function uncapitalize(text: string): string {
-  return text.charAt(0).toLowerCase() + text.slice(1);
-}
-
-function capitalize(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -3,10 +3,11 @@ import { rfc3339 } from '../clock.ts';
 import { joinNames } from '../connections/connection.ts';
 import type { ConnectionStatus } from '../connections/connection-status.ts';
 import { keysOf } from '../keys.ts';
+import { uncapitalize } from '../letter-case.ts';
 import { APPLIANCE_CONDITION_CODES, APPLIANCE_CONDITIONS } from './appliance-conditions.ts';
 import type { ApplianceCondition, Condition, ConnectionCondition, HubCondition } from './condition.ts';
 import { type FoundCondition, SEVERITIES } from './condition-record.ts';
-import { type ConnectionSubject, PROBLEM_CONDITIONS, STATE_CONDITIONS, uncapitalize } from './connection-conditions.ts';
+import { type ConnectionSubject, PROBLEM_CONDITIONS, STATE_CONDITIONS } from './connection-conditions.ts';
 import { HUB_CONDITIONS, type HubConditionCode } from './hub-conditions.ts';
 
 /** A problem of the hub as a whole, or wrong setup codes that somebody types. `since` in RFC 3339 UTC. */

@@ -104,7 +104,9 @@ export function serveResourceMetadata(app: FastifyInstance): void {
         const resource = `${origins().base}${path}`;
         const servers = [null, ...settings.issuers].map((name) => issuerUrl(origins(), name));
         return reply.send({
-          ...{ resource, authorization_servers: servers, bearer_methods_supported: ['header'] },
+          resource,
+          authorization_servers: servers,
+          bearer_methods_supported: ['header'],
           dpop_bound_access_tokens_required: isProofRequired(settings),
         });
       },

@@ -80,7 +80,9 @@ export class SigningKey {
     this.#getOrCreate();
     const keys = this.#pairs.map(({ key, id }) => ({
       ...createPublicKey(key).export({ format: 'jwk' }),
-      ...{ kid: id, alg: 'RS256', use: 'sig' },
+      kid: id,
+      alg: 'RS256',
+      use: 'sig',
     }));
     return { keys };
   }

@@ -118,7 +118,11 @@ export function createPortalAdministration(context: PortalAdministrationContext,
         const at = reached.get(name);
         const preset = presetOf(portal);
         return {
-          ...{ name, type, login, redirectUri, reached: at === undefined ? null : rfc3339(at.wall) },
+          name,
+          type,
+          login,
+          redirectUri,
+          reached: at === undefined ? null : rfc3339(at.wall),
           ...(preset && { preset: preset.name }),
           ...(added.names.has(name) && { added: true as const }),
         };

@@ -69,8 +69,11 @@ function presetForm(
 ): CloudForm {
   const { steps, variables: descriptions } = texts[language];
   const redirect = {
-    ...{ key: 'redirect_uri', label: portal.redirect, hint: portal.redirectOwnHint },
-    ...{ usual: redirectUri ?? '', isRequired: true },
+    key: 'redirect_uri',
+    label: portal.redirect,
+    hint: portal.redirectOwnHint,
+    usual: redirectUri ?? '',
+    isRequired: true,
   };
   return {
     title,
@@ -80,8 +83,11 @@ function presetForm(
       ...(registerUrl === null ? [] : [clientId]),
       ...(clientSecret === 'none' ? [] : [clientSecret === 'required' ? secret : optionalSecret]),
       ...variables.map(({ name: variable, usual }) => ({
-        ...{ key: `variables.${variable}`, label: variable, hint: portal.variableHint(descriptions[variable] ?? '') },
-        ...{ usual: usual ?? '', isRequired: usual === null },
+        key: `variables.${variable}`,
+        label: variable,
+        hint: portal.variableHint(descriptions[variable] ?? ''),
+        usual: usual ?? '',
+        isRequired: usual === null,
       })),
       ...(isRedirectEntered ? [redirect] : []),
     ],
