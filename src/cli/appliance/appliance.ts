@@ -14,6 +14,7 @@ import { connectHub } from '../hub-connection.ts';
 import { appliancesText } from '../status/text.ts';
 import { print, printable, printJson, printStderr, reportFailure } from '../terminal/output.ts';
 import { confirm, isInteractive } from '../terminal/prompt.ts';
+import { exampleVariables } from './example-variables.ts';
 
 /** `latchkey appliance …` */
 export function applianceCommand(): Command {
@@ -251,7 +252,7 @@ async function rotateSecret(
  */
 function showCredentials(
   issued: CredentialsResponse,
-  { id, http_port }: Pick<HubResponse, 'id' | 'http_port'>,
+  hub: Pick<HubResponse, 'id' | 'http_port'>,
   connections: readonly string[],
   summary: string,
   json: boolean,
@@ -261,17 +262,8 @@ function showCredentials(
     printJson({ name, title, client_id, client_secret, token_endpoint, ca_fingerprint });
     return;
   }
-  const { origin, hostname, port } = new URL(issued.token_endpoint);
-  const variables = [
-    `HUB=${origin}`,
-    `HUB_HTTP=http://${hostname}:${http_port}`,
-    `HUB_NAME=${id}.local`,
-    `HUB_ADDRESS=${hostname.replaceAll(/[[\]]/g, '')}`,
-    `HUB_PORT=${port}`,
-    `PIN=${issued.ca_fingerprint}`,
-    `CLIENT_ID=${issued.client_id}`,
-    `CLIENT_SECRET=${issued.client_secret}`,
-  ];
+  const { origin } = new URL(issued.token_endpoint);
+  const own = [`CLIENT_ID=${issued.client_id}`, `CLIENT_SECRET=${issued.client_secret}`];
   const endpoints =
     connections.length > 1
       ? connections.map((name) => `${origin}/connections/${name}/oauth/token`)
@@ -283,9 +275,7 @@ function showCredentials(
   token_endpoint  ${endpoints.join(`\n${' '.repeat(18)}`)}
   ca_fingerprint  ${issued.ca_fingerprint}
 
-For developers, the variables of the examples in docs/appliances.md:
-
-  export ${variables.join(' ')}
+${exampleVariables(hub, issued.token_endpoint, issued.ca_fingerprint, own)}
 
 When the appliance is paired, this command gets an access token for it:
 

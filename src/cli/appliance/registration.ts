@@ -1,9 +1,10 @@
 import { Command, Option } from 'commander';
-import type { InviteResponse, OpenRegistrationResponse } from '../../control/messages.ts';
+import type { HubResponse, InviteResponse, OpenRegistrationResponse } from '../../control/messages.ts';
 import { formatDuration } from '../../core/clock.ts';
 import { connectHub } from '../hub-connection.ts';
 import { durationParser } from '../terminal/duration.ts';
 import { print, printable, printJson, printStderr } from '../terminal/output.ts';
+import { exampleVariables } from './example-variables.ts';
 
 /** Defaults in seconds: how long registration stays open, and how long an invite is valid. */
 const DEFAULT_OPEN_SECONDS = 600;
@@ -88,13 +89,13 @@ export function inviteCommand(): Command {
       const { for: name = null, scope = null, portal = null, connection = null } = options;
       const invite = await hub.request('invite', { name, scope, portal, connection, ttl: options.ttl });
       if (options.json === true) printJson(invite);
-      else await showInvite(invite, connection);
+      else await showInvite(invite, connection, (await hub.request('status')).hub);
     });
 }
 
 /** On a terminal also prints the token as a QR code, for an appliance with a camera or its app. */
-async function showInvite(invite: InviteResponse, connection: string | null): Promise<void> {
-  print(inviteText(invite, connection));
+async function showInvite(invite: InviteResponse, connection: string | null, hub: HubResponse): Promise<void> {
+  print(inviteText(invite, connection, hub));
   if (!process.stdout.isTTY) return;
   const { renderQrCode } = await import('../terminal/qr-code.ts');
   const code = renderQrCode(invite.token, process.stdout);
@@ -104,6 +105,7 @@ async function showInvite(invite: InviteResponse, connection: string | null): Pr
 function inviteText(
   { token, name, scope, expires_in, registration_endpoint, ca_fingerprint }: InviteResponse,
   connection: string | null,
+  hub: HubResponse,
 ): string {
   const invited = name === null ? 'One appliance' : printable(name);
   const scopeRow =
@@ -117,7 +119,11 @@ function inviteText(
   registration_endpoint  ${registration_endpoint}
   ca_fingerprint         ${ca_fingerprint}${scopeRow}${connectionRow}
 
-Enter the token in the appliance. For developers: it is the initial access token of RFC 7591. By hand:
+Enter the token in the appliance; it is the initial access token of RFC 7591.
+
+${exampleVariables(hub, registration_endpoint, ca_fingerprint, [`INVITE=${token}`])}
+
+By hand:
 
   latchkey ca > latchkey-ca.pem
   curl --cacert latchkey-ca.pem --config - --header 'Content-Type: application/json' \\

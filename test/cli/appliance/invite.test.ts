@@ -40,6 +40,8 @@ test('invite for any appliance is valid for an hour and is shown with a curl com
   expect(made).toMatchObject({ status: 0, stderr: '' });
   expect(made.stdout).toMatch(/^One appliance can register within 60 min, without approval/);
   expect(made.stdout).toContain(`token                  ${token}   (shown only once)`);
+  expect(made.stdout).toMatch(/^ {2}export HUB=https:\/\/192\.168\.1\.7:8443 .* PIN=pin-of-the-ca INVITE=\S+$/m);
+  expect(/INVITE=(\S+)/.exec(made.stdout)?.[1]).toBe(token);
   // The token goes through standard input, as the secret of "appliance add" does.
   expect(made.stdout).toContain(`header = "Authorization: Bearer ${token}"\n`);
 });
