@@ -131,13 +131,17 @@ async function loadServeConfiguration(
   const { loadConfiguration } = await import('../configuration/configuration.ts');
   const configuration = await loadConfiguration(options.config, process.env);
   if (options.testMode !== true) return configuration;
-  const { startTestPortal } = await import('./test-mode.ts');
+  const { isLocal, startTestPortal } = await import('./test-mode.ts');
   const { emulator, user, changed } = await startTestPortal(parts, configuration, log);
   printStderr(
     `The portal emulator is at ${emulator.frontendUrl}: log in as ${user.name} with the password ${user.password}`,
   );
+  if (!isLocal(changed)) printStderr(OPEN_TO_NETWORK);
   return changed;
 }
+
+const OPEN_TO_NETWORK =
+  'Phones and appliances on your network reach the hub and the emulator, and so does everybody else there. LATCHKEY_LAN_LISTEN=127.0.0.1 keeps both to this machine.';
 
 const EXIT_FAILURE = 1;
 /** `EX_CONFIG` of sysexits(3); the unit's `RestartPreventExitStatus` names it. */

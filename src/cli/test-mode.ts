@@ -8,6 +8,7 @@ import type { Log } from '../core/log.ts';
 import { Secret } from '../core/secret.ts';
 import { type Emulator, startEmulator, type UserOptions } from '../emulator/index.ts';
 import { lanAddress } from '../hub/hub-endpoints.ts';
+import { isLoopbackHost, urlHost } from '../system/addresses.ts';
 import { systemRandom } from '../system/random.ts';
 
 /** The port of the default of `metrics.listen`. */
@@ -90,9 +91,14 @@ export async function temporaryStateDirectory(parts: AsyncDisposableStack): Prom
   return directory;
 }
 
+/** Whether only this machine reaches a hub, and its emulator in test mode. */
+export function isLocal({ lan }: Pick<Configuration, 'lan'>): boolean {
+  return lan.listen.every((address) => isLoopbackHost(urlHost(address)));
+}
+
 /**
- * Starts a portal emulator for a hub in test mode. Browsers reach it at the hub's address on the home network. Neither
- * the emulator nor the hub stores anything: a new emulator knows no grants, so the hub must not keep any.
+ * Starts a portal emulator for a hub in test mode. Browsers reach it at the hub's address on the home network, or only on
+ * this machine if the hub listens on no other address than loopback. Neither the emulator nor the hub stores anything: a new emulator knows no grants, so the hub must not keep any.
  * @param parts receives what is started, to dispose of it at the end
  * @returns `changed`: the configuration for this hub
  */
@@ -103,10 +109,12 @@ export async function startTestPortal(
 ): Promise<{ changed: Configuration; emulator: Emulator; user: UserOptions }> {
   const stateDirectory = await temporaryStateDirectory(parts);
   const user = { name: 'demo', password: 'demo' };
-  const host = lanAddress(configuration.lan.address) ?? '127.0.0.1';
+  const [local] = isLocal(configuration) ? configuration.lan.listen : [];
+  const lan = local === undefined ? configuration.lan : { ...configuration.lan, address: local, mdns: false };
+  const host = local ?? lanAddress(lan.address) ?? '127.0.0.1';
   const client = { id: systemRandom.uuid(), secret: systemRandom.token(24), name: `Latchkey on ${configuration.name}` };
   const anyAddress = host.includes(':') ? '::' : '0.0.0.0';
-  const emulator = parts.use(await startEmulator({ host: anyAddress, publicHost: host, clients: [client] }));
+  const emulator = parts.use(await startEmulator({ host: local ?? anyAddress, publicHost: host, clients: [client] }));
   const { clientId, clientSecret, baseUrl, frontendUrl } = emulator;
   log.info('emulator_started', { base_url: baseUrl, frontend_url: frontendUrl });
   const portals = [emulatorPortalConfiguration(emulator, { name: 'emulator', clientId, clientSecret })];
@@ -119,6 +127,7 @@ export async function startTestPortal(
   };
   const changed: Configuration = {
     ...configuration,
+    lan,
     stateDirectory,
     site: null,
     portals,

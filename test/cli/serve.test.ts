@@ -8,18 +8,19 @@ import { spawnLatchkey } from './command.ts';
 test('serve --test-mode prints the variables for the appliance examples', async () => {
   const hub = spawnLatchkey(['serve', '--test-mode'], {
     XDG_STATE_HOME: mkdtempSync(join(tmpdir(), 'lk-')),
-    LATCHKEY_LAN_ADDRESS: '127.0.0.1',
     LATCHKEY_LAN_LISTEN: '127.0.0.1',
-    LATCHKEY_LAN_MDNS: 'false',
     LATCHKEY_LAN_HTTP_PORT: '0',
     LATCHKEY_LAN_HTTPS_PORT: '0',
   });
   try {
-    const [, line = ''] = /^ {2}export (.*)\n/m.exec(await hub.stderr(/^ {2}export .*\n/m)) ?? [];
+    const text = await hub.stderr(/^ {2}export .*\n/m);
+    expect(text).not.toContain('LATCHKEY_LAN_LISTEN');
+    const [, line = ''] = /^ {2}export (.*)\n/m.exec(text) ?? [];
     const set = Object.fromEntries(line.split(' ').map((word) => word.split(/=(.*)/s, 2)));
     expect(Object.keys(set)).toEqual(['HUB', 'HUB_HTTP', 'PIN', 'CLOUD']);
     expect(set['HUB']).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
     expect(spkiFingerprint(await (await fetch(`${set['HUB_HTTP']}/ca.pem`)).text())).toBe(set['PIN']);
+    expect(set['CLOUD']).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect((await fetch(`${set['CLOUD']}/api/whoami`)).status).toBe(401);
   } finally {
     hub.process.kill('SIGTERM');

@@ -77,4 +77,15 @@ it('with the commands of the README an appliance gets a token that the cloud acc
   expect(token).toMatchObject({ token_type: 'Bearer', scope: 'Monitoring RemoteControl' });
   rememberSecrets([String(token['access_token'])]);
   expect(await whoami({ baseUrl }, token['access_token'])).toBe(200);
+
+  const [withoutBrowser = ''] = readExamples('What the hub offers', 'sh', 'docs/appliances.md');
+  const noBrowser = await start(`curl() { printf '%s\\n' "$@"; }\n${withoutBrowser}`, { CLOUD: baseUrl }).ended;
+  expect(noBrowser).toMatchObject({ status: 0, stderr: '' });
+  const [, , , header = '', , json = '', api = ''] = noBrowser.stdout.split('\n');
+  const sent = { method: 'POST', headers: Object.fromEntries([header.split(': ')]), body: json };
+  expect((await fetch(api, sent)).status).toBe(200);
+  await eventually(async () => {
+    const { grants } = (await (await fetch(`${baseUrl}/_emulator/grants`)).json()) as { grants: unknown[] };
+    return grants.length === 2;
+  });
 });

@@ -13,6 +13,7 @@ describe('latchkey serve --test-mode, with nothing configured', () => {
     const { phone, appliance } = lan.hosts;
     await lan.hosts.hub.run('ip', ['-4', 'addr', 'flush', 'dev', 'eth0']);
     await using hub = await startTestModeHub(lan.hosts.hub);
+    await hub.process.errorLine((line) => line.includes('LATCHKEY_LAN_LISTEN=127.0.0.1 keeps both') || undefined);
     const emulator = await hub.logged('emulator_started');
     const [http, https] = ['http://[fd77::1]', 'https://[fd77::1]:8443'];
     expect(emulator).toMatchObject({ base_url: expect.stringContaining(`${http}:`) });
