@@ -1,9 +1,9 @@
 import type * as english from '../en/portal.ts';
 
 export const portal: typeof english.portal = {
-  choose: 'Wählen Sie Ihr Portal',
+  choose: 'Wählen Sie Ihre Cloud',
   chooseText:
-    'Ein Portal ist der Cloud-Dienst, bei dem die Geräte dieses Hauses ihr Konto haben. Der Hub meldet sich dort für sie an.',
+    'Wo haben die Geräte dieses Hauses ihr Konto? Der Hub nennt diesen Cloud-Dienst ein Portal und meldet sich dort für sie an.',
   chooseAnother: 'Weiteres Portal hinzufügen',
   untried: 'Diese Portale kennt der Hub aus öffentlichen Quellen; keines davon ist erprobt.',
   helper: 'Ein Portal mit zwei Adressen',

@@ -1,8 +1,8 @@
 /** The portals of the hub: choosing one, and the list of them. */
 export const portal = {
-  choose: 'Choose your portal',
+  choose: 'Choose your cloud',
   chooseText:
-    'A portal is the cloud service where the appliances of this home have their account. The hub logs in there for them.',
+    'Where do the appliances of this home have their account? The hub calls this cloud service a portal, and logs in there for them.',
   chooseAnother: 'Add another portal',
   /** Of the list of portals that the hub knows. */
   untried: 'The hub knows these portals from public sources; none of them has been tried.',
