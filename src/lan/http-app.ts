@@ -5,15 +5,6 @@ import type { Log } from '../core/log.ts';
 import { NO_SCHEMAS } from '../system/http/no-schemas.ts';
 import { BAD_REQUEST_TEXT } from './listener.ts';
 
-/** Limits for slow or malicious clients, in ms and bytes. Node checks the first two timeouts once per interval. */
-export const HTTP_OPTIONS = {
-  headersTimeout: 10_000,
-  requestTimeout: 15_000,
-  connectionsCheckingInterval: 2000,
-  keepAliveTimeout: 65_000,
-  maxHeaderSize: 16 * 1024,
-};
-
 /** What browsers see if there is no such page. */
 export interface NotFoundPage {
   /** @param status 405 if the path exists for other methods */

@@ -1,19 +1,31 @@
-import type { Server as HttpServer } from 'node:http';
-import type { Server as HttpsServer } from 'node:https';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { SecureContextOptions } from 'node:tls';
 import type { Timers } from '../core/clock.ts';
 import { limitInFlightRequests, type RequestDraining } from '../system/http/in-flight-requests.ts';
 import { rateLimitKey } from '../system/limits/rate-limit-key.ts';
 import type { ListeningSocket } from './listening-socket.ts';
 
-/** How long requests in flight may take to end when the listener closes, in ms. */
+/** Limits for slow or malicious clients, in ms and bytes. Node checks the first two timeouts once per interval. */
+const SERVER_OPTIONS = {
+  headersTimeout: 10_000,
+  requestTimeout: 15_000,
+  connectionsCheckingInterval: 2000,
+  keepAliveTimeout: 65_000,
+  maxHeaderSize: 16 * 1024,
+};
+const HANDSHAKE_TIMEOUT = 10_000;
+/** How long requests in flight may take to end when the hub stops serving, in ms. */
 const DRAIN_TIMEOUT = 3000;
 /**
- * How long connections stay open when the listener closes, in ms: requests that were sent already are read, and a busy
- * client closes its connection itself after its next response.
+ * How long connections stay open when the hub stops for good, in ms: requests that were sent already are read, and a
+ * busy client closes its connection itself after its next response.
  */
 const CLOSE_DELAY = 250;
+/** The same if systemd keeps the port open: a client that asks every second then loses no request. */
+const ACTIVATED_CLOSE_DELAY = 1500;
 /**
  * Requests in progress, including those whose responses no client reads: a thousand clients must not fill the memory.
  */
@@ -45,10 +57,11 @@ const ERROR_RESPONSES: Readonly<Record<string, readonly [status: string, text: s
 /** The response to a request that can't be parsed. */
 export const BAD_REQUEST_TEXT = 'The request is malformed.';
 
-/** Options of a {@link Listener}. */
+/** How a hub serves the connections of a {@link Listener}. */
 interface ListenerOptions {
-  /** Whether a client that has closed its sending side still gets its response. */
-  readonly allowHalfOpen: boolean;
+  readonly serve: RequestListener;
+  /** The server certificate and how to use it; null: plain HTTP. */
+  readonly tls: SecureContextOptions | null;
   readonly timers: Timers;
   readonly limits?: ConnectionLimits;
   /**
@@ -60,25 +73,50 @@ interface ListenerOptions {
 
 /**
  * A server and the socket whose connections it serves. Neither silent clients nor endless requests can hold a
- * connection.
+ * connection. It outlives the hub that opened it: the connections stay open for the next hub on the same socket, and
+ * their requests wait for it.
  */
-export class Listener<Server extends HttpServer | HttpsServer = HttpServer | HttpsServer> {
-  readonly server: Server;
+export class Listener implements Disposable {
+  readonly #server: ReturnType<typeof createServer> | ReturnType<typeof createSecureServer>;
   readonly #socket: ListeningSocket;
-  readonly #options: ListenerOptions;
   readonly #limiter: ConnectionLimiter;
   readonly #refused = new ConnectionLimiter(REFUSED_LIMITS);
   readonly #draining: RequestDraining;
+  #options: ListenerOptions;
+  /** Null while one hub replaces another. */
+  #serve: RequestListener | null = null;
+  /** The requests that arrived meanwhile. */
+  readonly #waiting: Parameters<RequestListener>[] = [];
+  /** The responses that the hub works on, with their connections. */
+  readonly #inProgress = new Map<ServerResponse, Socket>();
 
-  constructor(server: Server, socket: ListeningSocket, options: ListenerOptions) {
-    this.server = server;
+  private constructor(socket: ListeningSocket, options: ListenerOptions) {
     this.#socket = socket;
     this.#options = options;
     this.#limiter = new ConnectionLimiter(options.limits);
-    this.#draining = limitInFlightRequests(server, MAX_IN_FLIGHT);
-    server.timeout = INACTIVITY_TIMEOUT;
-    server.on('clientError', (error: Error & { code?: string }, failed: Duplex) => this.#rejectRequest(error, failed));
-    socket.attach((connection) => this.#handleConnection(connection));
+    const { tls } = options;
+    this.#server =
+      tls === null
+        ? createServer(SERVER_OPTIONS)
+        : createSecureServer({ ...SERVER_OPTIONS, handshakeTimeout: HANDSHAKE_TIMEOUT, ...tls });
+    this.#server.on('request', (request, response) => this.#handleRequest(request, response));
+    this.#server.timeout = INACTIVITY_TIMEOUT;
+    this.#server.on('clientError', (error: Error & { code?: string }, failed: Duplex) =>
+      this.#rejectRequest(error, failed),
+    );
+    this.#draining = limitInFlightRequests(this.#server, MAX_IN_FLIGHT);
+  }
+
+  /** Serves a socket, together with the connections that the previous hub of this process has left open. */
+  static open(socket: ListeningSocket, options: ListenerOptions): Listener {
+    const { predecessor } = socket;
+    socket.predecessor = null;
+    // After a change of the ports, the other kind of server may have used the socket.
+    const isReusable = predecessor instanceof Listener && predecessor.#isSecure === (options.tls !== null);
+    if (!isReusable) predecessor?.[Symbol.dispose]();
+    const listener = isReusable ? predecessor : new Listener(socket, options);
+    listener.#open(options);
+    return listener;
   }
 
   /** The open connections. */
@@ -86,20 +124,82 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
     return this.#limiter.sockets;
   }
 
-  /** Detaches from the socket, serves the open connections for a moment, and closes them after their responses. */
+  /** Sets the server certificate for new connections; open ones continue. TLS sessions can't be resumed afterwards. */
+  setTls(tls: SecureContextOptions): void {
+    if ('setSecureContext' in this.#server) this.#server.setSecureContext(tls);
+  }
+
+  /**
+   * Ends the requests in flight. If the socket stays open for another hub, so do the connections; otherwise they are
+   * closed after their responses.
+   */
   async close(): Promise<void> {
-    const { timers } = this.#options;
     this.#socket.detach();
+    await (this.#socket.isClosed ? this.#closeConnections() : this.#pause());
+    for (const connection of this.#refused.sockets) connection.destroy();
+  }
+
+  /** Closes all connections at once. */
+  [Symbol.dispose](): void {
+    this.#serve = null;
+    for (const connection of this.connections) connection.destroy();
+    this.#server.close();
+  }
+
+  get #isSecure(): boolean {
+    return this.#options.tls !== null;
+  }
+
+  #open(options: ListenerOptions): void {
+    this.#options = options;
+    if (options.tls !== null) this.setTls(options.tls);
+    for (const connection of this.connections) if (this.#refusalOf(connection) !== null) connection.destroy();
+    this.#serve = options.serve;
+    for (const [request, response] of this.#waiting.splice(0)) this.#handleRequest(request, response);
+    this.#socket.attach((connection) => this.#handleConnection(connection));
+  }
+
+  async #pause(): Promise<void> {
+    this.#socket.predecessor = this;
+    this.#serve = null;
+    const cancelDrain = this.#options.timers.after(DRAIN_TIMEOUT, () => {
+      for (const connection of this.#inProgress.values()) connection.destroy();
+    });
+    await Promise.all(
+      [...this.#inProgress.keys()].map((response) => new Promise((resolve) => response.once('close', resolve))),
+    );
+    cancelDrain();
+  }
+
+  async #closeConnections(): Promise<void> {
+    const { timers } = this.#options;
     this.#draining.start();
-    const cancelClose = timers.after(CLOSE_DELAY, () => this.#draining.closeIdle());
+    const delay = this.#socket.isActivated ? ACTIVATED_CLOSE_DELAY : CLOSE_DELAY;
+    const cancelClose = timers.after(delay, () => this.#draining.closeIdle());
     const cancelDrain = timers.after(DRAIN_TIMEOUT, () => {
       for (const connection of this.connections) connection.destroy();
     });
     await this.#limiter.drain();
-    for (const connection of this.#refused.sockets) connection.destroy();
     cancelClose();
     cancelDrain();
-    this.server.close();
+    this.#server.close();
+  }
+
+  #handleRequest(request: IncomingMessage, response: ServerResponse): void {
+    // The connection was closed because it sent too many requests at once.
+    if (request.socket.destroyed) return;
+    if (this.#serve === null) {
+      this.#waiting.push([request, response]);
+      return;
+    }
+    this.#inProgress.set(response, request.socket);
+    response.once('close', () => this.#inProgress.delete(response));
+    this.#serve(request, response);
+  }
+
+  #refusalOf(connection: Socket): string | null {
+    // A client that has reset the connection already has no address.
+    return connection.remoteAddress === undefined ? null : (this.#options.refusal?.(connection) ?? null);
   }
 
   /**
@@ -107,26 +207,25 @@ export class Listener<Server extends HttpServer | HttpsServer = HttpServer | Htt
    * sleeps.
    */
   #handleConnection(connection: Socket): void {
-    // A client that has reset the connection already has no address.
-    const refusal = connection.remoteAddress === undefined ? null : (this.#options.refusal?.(connection) ?? null);
+    const refusal = this.#refusalOf(connection);
     if (refusal !== null) {
       this.#refuse(connection, refusal);
       return;
     }
     const isFirst = this.#limiter.size === 0;
     if (!this.#limiter.admit(connection)) return;
-    if (isFirst) this.server.emit('listening');
+    if (isFirst) this.#server.emit('listening');
     connection.once('close', () => {
-      if (this.#limiter.size === 0) this.server.close();
+      if (this.#limiter.size === 0) this.#server.close();
     });
-    connection.allowHalfOpen = this.#options.allowHalfOpen;
-    this.server.emit('connection', connection);
+    connection.allowHalfOpen = !this.#isSecure;
+    this.#server.emit('connection', connection);
     connection.resume();
   }
 
   #refuse(connection: Socket, text: string): void {
     if (!this.#refused.admit(connection)) return;
-    connection.allowHalfOpen = this.#options.allowHalfOpen;
+    connection.allowHalfOpen = !this.#isSecure;
     connection.on('error', () => undefined);
     this.#sendAndClose(connection, ['403 Forbidden', text]);
     connection.resume();

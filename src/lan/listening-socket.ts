@@ -26,13 +26,22 @@ export class ListeningSocket {
   /** As the caller wrote it: an IPv6 address has several spellings. */
   readonly address: string;
   readonly port: number;
+  /** Whether systemd has opened it, and keeps it open when this process ends. */
+  readonly isActivated: boolean;
+  /** What the previous hub on this socket has left for the next one. */
+  predecessor: Disposable | null = null;
+  #isClosed = false;
   readonly #server: Server;
   readonly #pending = new Set<Socket>();
   #handler: ((connection: Socket) => void) | null = null;
 
-  private constructor(server: Server, address: string, port: number) {
+  private constructor(
+    server: Server,
+    { address, port, isActivated }: Pick<ListeningSocket, 'address' | 'port' | 'isActivated'>,
+  ) {
     this.address = address;
     this.port = port;
+    this.isActivated = isActivated;
     this.#server = server;
     server.on('connection', (connection) => this.#onConnection(connection));
   }
@@ -49,7 +58,17 @@ export class ListeningSocket {
       server.close();
       throw new Error('not a TCP socket');
     }
-    return new ListeningSocket(server, 'host' in at ? at.host : bound.address, bound.port);
+    const isActivated = 'fd' in at;
+    return new ListeningSocket(server, {
+      address: isActivated ? bound.address : at.host,
+      port: bound.port,
+      isActivated,
+    });
+  }
+
+  /** Whether no further hub can use it. */
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
   /**
@@ -68,10 +87,13 @@ export class ListeningSocket {
     this.#handler = null;
   }
 
-  /** Stops listening at once, and closes the waiting connections. */
+  /** Stops listening at once, and closes the connections that wait for another hub. */
   close(): void {
+    this.#isClosed = true;
     this.#server.close();
     for (const connection of this.#pending) connection.destroy();
+    this.predecessor?.[Symbol.dispose]();
+    this.predecessor = null;
   }
 
   #onConnection(connection: Socket): void {

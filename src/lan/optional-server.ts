@@ -1,8 +1,8 @@
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
-import { HTTP_OPTIONS, isWellFormed } from './http-app.ts';
+import { isWellFormed } from './http-app.ts';
 import { BAD_REQUEST_TEXT, Listener } from './listener.ts';
 import type { OpenedPort } from './listening-socket.ts';
 import type { ListeningSocketPool, SocketName } from './listening-socket-pool.ts';
@@ -68,14 +68,13 @@ export class OptionalServer implements AsyncDisposable {
     try {
       const opened = await sockets.claimPort(name, hosts, port);
       const options = {
-        allowHalfOpen: true,
+        serve: this.#handle,
+        tls: null,
         timers,
         limits: { total: MAX_CONNECTIONS, perAddress: MAX_CONNECTIONS },
         ...(refusal === undefined ? {} : { refusal }),
       };
-      const listeners = opened.sockets.map(
-        (socket) => new Listener(createServer(HTTP_OPTIONS, this.#handle), socket, options),
-      );
+      const listeners = opened.sockets.map((socket) => Listener.open(socket, options));
       this.#opened = { ...opened, listeners };
       onListening(opened.port);
       if (this.#isClosed) await this.#close();
@@ -87,8 +86,6 @@ export class OptionalServer implements AsyncDisposable {
   }
 
   readonly #handle: RequestListener = (request, response) => {
-    // The connection was closed because it sent too many requests at once.
-    if (request.socket.destroyed) return;
     const { rejection, serve } = this.#options;
     const rejected = isWellFormed(request) ? rejection(request) : { status: 400, text: BAD_REQUEST_TEXT };
     if (rejected === null) serve(request, response);

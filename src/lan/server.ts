@@ -1,6 +1,5 @@
 import { constants, X509Certificate } from 'node:crypto';
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
-import { createServer as createSecureServer } from 'node:https';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import type { SecureContextOptions } from 'node:tls';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { CaStatus } from '../core/administration.ts';
@@ -9,7 +8,7 @@ import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
 import { isOwnHost, isOwnServerName, isVerifiedOwnHost } from '../system/http/host-check.ts';
 import { version } from '../system/version.ts';
-import { createHttpApp, HTTP_OPTIONS, isWellFormed, type NotFoundPage } from './http-app.ts';
+import { createHttpApp, isWellFormed, type NotFoundPage } from './http-app.ts';
 import { BAD_REQUEST_TEXT, Listener } from './listener.ts';
 import type { OpenedPort, PortName } from './listening-socket.ts';
 import type { AssertionReplayCache } from './oauth/assertion-replay-cache.ts';
@@ -52,8 +51,6 @@ export interface LanServer extends AsyncDisposable {
   renewLeaf(leaf: LeafPem): void;
 }
 
-const HTTPS_OPTIONS = { ...HTTP_OPTIONS, handshakeTimeout: 10_000 };
-
 const PEM_TYPE = 'application/x-pem-file';
 /** The path of the old CA during a rotation. */
 const OLD_CA_PATH = '/ca-old.pem';
@@ -69,18 +66,16 @@ export async function startLanServer(options: LanServerOptions): Promise<LanServ
     rejectOAuthOverHttp(app, https.port);
     options.pages.registerHttpRoutes(app, https.port);
   });
-  const createSecure = () => createSecureServer({ ...HTTPS_OPTIONS, ...tlsOptions(leaf) }, secure);
+  const tls = tlsOptions(leaf);
   const listeners = {
-    https: https.sockets.map((socket) => new Listener(createSecure(), socket, { allowHalfOpen: false, timers })),
-    http: http.sockets.map(
-      (socket) => new Listener(createServer(HTTP_OPTIONS, plain), socket, { allowHalfOpen: true, timers }),
-    ),
+    https: https.sockets.map((socket) => Listener.open(socket, { serve: secure, tls, timers })),
+    http: http.sockets.map((socket) => Listener.open(socket, { serve: plain, tls: null, timers })),
   };
   return {
     httpPort: http.port,
     httpsPort: https.port,
     renewLeaf(renewed) {
-      for (const { server } of listeners.https) server.setSecureContext(tlsOptions(renewed));
+      for (const listener of listeners.https) listener.setTls(tlsOptions(renewed));
       leaf = renewed;
     },
     async [Symbol.asyncDispose]() {
@@ -108,8 +103,6 @@ async function createRequestListener(
   routes(app);
   await app.ready();
   return (request, response) => {
-    // The connection was closed because it sent too many requests at once.
-    if (request.socket.destroyed) return;
     const refusal = rejectionFor(request, names());
     if (refusal === null) app.routing(request, response);
     else response.writeHead(refusal.status, { 'content-type': 'text/plain; charset=utf-8' }).end(refusal.text);

@@ -11,6 +11,11 @@ export class AcceptedSockets implements Disposable {
     subscribe(CHANNEL, this.#accept);
   }
 
+  /** How many connections were accepted. */
+  get count(): number {
+    return this.#sockets.length;
+  }
+
   /**
    * The server's end of a connection.
    * @throws Error if the server has not accepted it

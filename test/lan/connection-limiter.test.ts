@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Listener } from '../../src/lan/listener.ts';
@@ -18,12 +17,15 @@ afterEach(() => {
 });
 
 async function serve(): Promise<{ listener: Listener; port: number }> {
-  const server = createServer();
-  server.on('request', (_request, response) => response.end('here'));
   const socket = await ListeningSocket.listen({ host: '127.0.0.1', port: 0 });
   open.push(socket);
   return {
-    listener: new Listener(server, socket, { allowHalfOpen: false, timers: systemTimers, limits: LIMITS }),
+    listener: Listener.open(socket, {
+      serve: (_request, response) => response.end('here'),
+      tls: null,
+      timers: systemTimers,
+      limits: LIMITS,
+    }),
     port: socket.port,
   };
 }
