@@ -77,7 +77,8 @@ export async function createSuccessorAuthority(
     signingKey: await importKey(old.key),
     signingAlgorithm: KEY_ALGORITHM,
     extensions: [
-      ...(await authorityExtensions(keys.publicKey, 0, permitted)),
+      // A TLS client in use crashes on networks in an intermediate certificate. Both CAs have theirs all the same.
+      ...(await authorityExtensions(keys.publicKey, 0, { ...permitted, networks: [] })),
       await AuthorityKeyIdentifierExtension.create(oldCertificate.publicKey, false),
     ],
   });
@@ -229,8 +230,8 @@ interface NameConstraintChecker {
 }
 
 /**
- * Reads the name constraints of a CA certificate. Without any, everything is permitted. Supports only constraints as
- * {@link nameConstraints} creates them: permitted DNS names and networks.
+ * Reads the name constraints of a CA certificate. Without any of a kind, everything of that kind is permitted. Supports
+ * only constraints as {@link nameConstraints} creates them: permitted DNS names and networks.
  */
 function readNameConstraints(authority: X509Certificate): NameConstraintChecker {
   const extension = authority.getExtension(id_ce_nameConstraints);
@@ -238,14 +239,17 @@ function readNameConstraints(authority: X509Certificate): NameConstraintChecker 
   const { permittedSubtrees = [] } = AsnConvert.parse(extension.value, NameConstraints);
   const names: string[] = [];
   const networks = new BlockList();
+  let hasNetworks = false;
   for (const { base } of permittedSubtrees) {
     if (base.dNSName !== undefined) names.push(base.dNSName);
     const [address, bits] = base.iPAddress?.split('/') ?? [];
-    if (address !== undefined) networks.addSubnet(address, Number(bits), addressFamily(address));
+    if (address === undefined) continue;
+    networks.addSubnet(address, Number(bits), addressFamily(address));
+    hasNetworks = true;
   }
   return {
-    permitsName: (name) => names.some((base) => name === base || name.endsWith(`.${base}`)),
-    permitsAddress: (address) => networks.check(address, addressFamily(address)),
+    permitsName: (name) => names.length === 0 || names.some((base) => name === base || name.endsWith(`.${base}`)),
+    permitsAddress: (address) => !hasNetworks || networks.check(address, addressFamily(address)),
   };
 }
 

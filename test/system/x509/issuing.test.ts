@@ -1,7 +1,7 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Authority, type Leaf, spkiFingerprint } from '../../../src/system/x509/certificates.ts';
-import { createAuthority, issueLeaf } from '../../../src/system/x509/issuing.ts';
+import { createAuthority, createSuccessorAuthority, issueLeaf } from '../../../src/system/x509/issuing.ts';
 
 const NAMES = ['4f2a.local', 'localhost'];
 const ADDRESSES = ['127.0.0.1', '192.168.1.20', '::1', 'fd00::2:1', 'fe80::1%eth0'];
@@ -30,6 +30,26 @@ describe('certificate authority', () => {
     expect(one.serialNumber).not.toBe(two.serialNumber);
     expect(one.subject).not.toBe(two.subject);
     expect(spkiFingerprint(authority.certificate)).not.toBe(spkiFingerprint(other.certificate));
+  });
+});
+
+describe('cross certificate', () => {
+  it('a cross certificate limits names but no addresses, and the leaf below it keeps both limits of the CAs', async () => {
+    const permitted = { names: ['local'], networks: ['192.168.0.0/16'] };
+    const old = await createAuthority('Latchkey hub', permitted);
+    const next = await createSuccessorAuthority(old, permitted);
+    const der = (pem: string) => new X509Certificate(pem).raw.toString('hex');
+    const [name, network] = ['82056c6f63616c', '8708c0a80000ffff0000'];
+    expect(der(next.authority.certificate)).toContain(`${name}300a${network}`);
+    expect(der(next.crossCertificate)).toContain(name);
+    expect(der(next.crossCertificate)).not.toContain(network);
+    const issued = await issueLeaf(next.authority, {
+      names: NAMES,
+      addresses: ['192.168.1.20', '198.51.100.1'],
+      now: TODAY,
+      chain: next.crossCertificate + old.certificate,
+    });
+    expect(issued.omitted).toEqual(['localhost', '198.51.100.1']);
   });
 });
 
