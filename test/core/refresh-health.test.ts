@@ -4,6 +4,7 @@ import {
   afterNetworkChange,
   afterPortalResponse,
   afterStoreWritable,
+  nextAttemptAt,
   onDemandAttemptAt,
   type RefreshHealth,
 } from '../../src/core/grants/refresh-health.ts';
@@ -72,4 +73,22 @@ test('an attempt for an appliance comes at its own time, or with those in the ba
   expect(
     afterStoreWritable({ ...background, problem: { ...background.problem, code: 'store_unwritable' } }, now, 1),
   ).toMatchObject({ retryAt: now.uptime + 5 * SECOND, onDemandAt: now.uptime + 5 * SECOND });
+});
+
+test('the limit for refreshes after a rejection does not hold back one that is due anyway', () => {
+  const limited = { lastForcedRefresh: HOUR - SECOND, startedAt: 0, jitterOffset: 0.5 } as const;
+  const timing = { now, confirmed: null, retryLostAnswer: 'early', ...limited } as const;
+  const attempts = (lifetime: number) => {
+    const grant = sampleGrant({ obtained: instantAt(HOUR - SECOND), lifetime, accessTokenRejectedAt: now });
+    const health = { kind: 'good' } as const;
+    return {
+      background: nextAttemptAt(grant, health, timing),
+      onDemand: onDemandAttemptAt(grant, health, timing),
+    };
+  };
+  const byLimit = HOUR - SECOND + MINUTE;
+  expect(attempts(HOUR)).toEqual({ background: byLimit, onDemand: byLimit });
+  expect(attempts(10 * SECOND)).toEqual({ background: HOUR + 7 * SECOND, onDemand: HOUR + 9 * SECOND });
+  // A token that ends before the shortest time between two refreshes.
+  expect(attempts(SECOND).onDemand).toBe(HOUR + SECOND);
 });

@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts';
 import type { Problem } from '../reports/problem.ts';
-import type { Grant } from './grant.ts';
+import { type Grant, tokenAge } from './grant.ts';
 import { lostAnswerHoldOff, type RetryContext } from './retry-delays.ts';
 import { accessTokenEnd, forcedRefreshAt, nextRefreshAt, onDemandRefreshAt, type ScheduleInput } from './schedule.ts';
 
@@ -73,8 +73,10 @@ export function nextAttemptAt(
   schedule: ScheduleInput & HoldOffInput,
 ): number | null {
   if (health.kind !== 'good') return withHoldOff(health.retryAt, grant, schedule);
+  const due = nextRefreshAt(grant, schedule);
   const isForced = grant.accessTokenRejectedAt !== null && grant.refreshToken !== null;
-  return isForced ? forcedRefreshAt(schedule) : nextRefreshAt(grant, schedule);
+  // A token that would have been refreshed by now is refreshed, whether it was rejected or not.
+  return isForced ? Math.min(forcedRefreshAt(schedule), due ?? Number.POSITIVE_INFINITY) : due;
 }
 
 /**
@@ -88,7 +90,12 @@ export function onDemandAttemptAt(
 ): number | null {
   if (health.kind === 'good') {
     if (grant.refreshToken === null) return accessTokenEnd(grant, timing);
-    return grant.accessTokenRejectedAt === null ? onDemandRefreshAt(grant, timing.now) : forcedRefreshAt(timing);
+    const { now, confirmed } = timing;
+    const onDemand = onDemandRefreshAt(grant, now);
+    if (grant.accessTokenRejectedAt === null) return onDemand;
+    const age = tokenAge(grant, now, confirmed);
+    const ended = age === null ? Number.POSITIVE_INFINITY : now.uptime - age + grant.lifetime;
+    return Math.min(forcedRefreshAt(timing), Math.max(onDemand, ended));
   }
   return withHoldOff(health.onDemandAt ?? health.retryAt, grant, timing);
 }
