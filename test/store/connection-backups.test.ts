@@ -156,6 +156,24 @@ describe('restoring connections from a backup', () => {
     });
   });
 
+  test('restoring a backup brings back the sessions for a replaced grant, and none for another of the same appliance', async () => {
+    using folder = memoryStateFolder();
+    using store = open(folder.path);
+    const other = { ...SHARED, id: OTHER_ID, name: 'tado' };
+    const hass = { ...DASHBOARD, more: [OTHER_ID] };
+    await store.saveRegistry({ addedConnections: [SHARED, other], addedAppliances: [hass] });
+    for (const { id } of [SHARED, other]) await saveGenerations(store, id, 2);
+    const sessionFor = ({ id, name }: Connection) => ({ ...sampleSession(hass, name), connection: id });
+    await restoreState(store, {
+      ...BACKUP,
+      connections: [SHARED, other],
+      appliances: [hass],
+      grants: [sharedGrant, sampleGrant({ connection: OTHER_ID })],
+      sessions: [sessionFor(SHARED), sessionFor(other)],
+    });
+    expect((await contentOf(store)).sessions).toEqual(['hash-netatmo']);
+  });
+
   test('restoring a backup takes over the name of a connection without a grant, and its appliances', async () => {
     using folder = memoryStateFolder();
     using store = open(folder.path);

@@ -114,6 +114,23 @@ describe('rebuilt store', () => {
     expect(await readAll(folder.path)).toMatchObject({ sessions: [sampleSession(DECLARED, 'two')] });
   });
 
+  test('a rebuilt store restores the sessions of an appliance for its connections that are still paired', async () => {
+    using folder = memoryStateFolder();
+    const hass = { ...WALLBOX, more: [HEATER.id] };
+    {
+      using store = open(folder.path);
+      for (const appliance of [DECLARED, hass]) await addAppliance(store, appliance);
+      for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
+      for (const { id, name } of [WALLBOX, HEATER])
+        await store.saveSession({ ...sampleSession(hass, name), connection: id });
+      await writeSnapshot(store);
+      await store.forgetGrant(WALLBOX.id, 1);
+      await store.endSession(`hash-${WALLBOX.name}`);
+    }
+    corruptTable(folder.path, 'sessions');
+    expect((await readAll(folder.path)).sessions.map(({ hash }) => hash)).toEqual([`hash-${HEATER.name}`]);
+  });
+
   test('a rebuilt store does not restore an ended session if only a row is damaged', async () => {
     using folder = await createStoreWithSnapshot();
     {

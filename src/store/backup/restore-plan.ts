@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Appliance, connectionIds } from '../../core/appliances/appliance.ts';
-import type { Session } from '../../core/appliances/session.ts';
+import { type Session, sessionConnection } from '../../core/appliances/session.ts';
 import { type BackupContents, isExcludedFromBackup, type RestoredGrants } from '../../core/backup-contents.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
@@ -59,8 +59,12 @@ export function planRestore(backup: BackupContents, content: StoredRows): Restor
   const restoredGrants = new Set(grants.map(({ connection }) => connection));
   const connectionsOf = new Map([...staying, ...movedAppliances].map((one) => [one.id, connectionIds(one)]));
   const addedAppliances = new Set(appliances.map(({ id }) => id));
-  const isReplaced = ({ appliance }: Session) =>
-    addedAppliances.has(appliance) || (connectionsOf.get(appliance) ?? []).some((id) => restoredGrants.has(id));
+  const isReplaced = (session: Session) => {
+    const used = connectionsOf.get(session.appliance) ?? [];
+    const connection = sessionConnection(session, used);
+    const ids = connection === undefined ? used : [connection];
+    return addedAppliances.has(session.appliance) || ids.some((id) => restoredGrants.has(id));
+  };
   return {
     state: {
       settings: restoredSettings(backup, content),

@@ -1,12 +1,20 @@
 import type Database from 'better-sqlite3';
 import * as v from 'valibot';
+import { connectionIds } from '../../../core/appliances/appliance.ts';
+import { sessionConnection } from '../../../core/appliances/session.ts';
 import { isExcludedFromBackup } from '../../../core/backup-contents.ts';
 import { deriveName } from '../../../core/name.ts';
 import type { Sealing } from '../../keys/sealing.ts';
 import { type GrantRow, readGrant } from '../../rows/grant-row.ts';
-import { type ApplianceRow, type ConnectionRow, connectionRow, toConnectionRow } from '../../rows/registry-rows.ts';
+import {
+  type ApplianceRow,
+  type ConnectionRow,
+  connectionRow,
+  readAppliance,
+  toConnectionRow,
+} from '../../rows/registry-rows.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
-import type { SessionRow } from '../../rows/session-row.ts';
+import { readSession, type SessionRow } from '../../rows/session-row.ts';
 import { type SettingRow, settingRowIdentity } from '../../rows/setting-row.ts';
 import { createInMemoryDatabase } from '../database.ts';
 import type { Salvage } from './salvage.ts';
@@ -77,14 +85,13 @@ export function rebuild(sources: RebuildSources): RebuiltDatabase {
     kept.map(({ row }) => row),
   );
   insert('pairings', salvaged?.pairings.filter(isKnown) ?? []);
-  const connectionOf = new Map(
-    database.prepare<[], [string, string]>('SELECT id, connection FROM appliances').raw().all(),
-  );
-  insert('sessions', sessionsByPreference(sources, connectionOf));
+  const inserted = database.prepare<[], ApplianceRow>('SELECT * FROM appliances').all();
+  const connectionsOf = new Map(inserted.map((row) => [row.id, usedConnections(row, sources.sealing)]));
+  insert('sessions', sessionsByPreference(sources, connectionsOf));
   // Not from the snapshot: its invites may have been used since.
   insert('invites', salvaged?.invites ?? []);
   insert('history', salvaged?.history.filter(isKnown) ?? []);
-  const lost = appliances.filter((row) => !isKnown(row) && !connectionOf.has(row.id));
+  const lost = appliances.filter((row) => !isKnown(row) && !connectionsOf.has(row.id));
   return {
     database,
     connectionsFromSnapshot: kept
@@ -192,20 +199,29 @@ function byPreference<Table extends 'appliances' | 'connections'>(
 }
 
 /**
- * The newest first. If the grant of a connection was deleted, so were the sessions of its appliances. If another session
- * has the number of one in the snapshot, the latter has ended since.
- * @param connectionOf the connection of each appliance; sessions of others are left out
+ * The newest first. If the grant of a connection was deleted, so were the sessions for it. If another session has the
+ * number of one in the snapshot, the latter has ended since.
+ * @param connectionsOf the ids of the connections of each appliance; sessions of others are left out
  */
 function sessionsByPreference(
-  { salvaged, snapshot }: RebuildSources,
-  connectionOf: ReadonlyMap<string, string>,
+  { salvaged, snapshot, sealing }: RebuildSources,
+  connectionsOf: ReadonlyMap<string, readonly string[]>,
 ): SessionRow[] {
-  const isDeleted = ({ appliance }: SessionRow) =>
-    salvaged?.grants.get(connectionOf.get(appliance) ?? '')?.sealed === null;
+  const isDeleted = (row: SessionRow) => {
+    const used = connectionsOf.get(row.appliance) ?? [];
+    const session = nullIfDamaged(() => readSession(row, sealing));
+    const connection = session === null ? undefined : sessionConnection(session, used);
+    return salvaged?.grants.get(connection ?? used[0] ?? '')?.sealed === null;
+  };
   const others = isSound(salvaged) ? [] : (snapshot?.salvage.sessions.filter((row) => !isDeleted(row)) ?? []);
   return [...(salvaged?.sessions.toReversed() ?? []), ...others.toReversed()].filter(({ appliance }) =>
-    connectionOf.has(appliance),
+    connectionsOf.has(appliance),
   );
+}
+
+/** The ids of the connections that an appliance uses; of a damaged row, only the first is known. */
+function usedConnections(row: ApplianceRow, sealing: Sealing): readonly string[] {
+  return nullIfDamaged(() => connectionIds(readAppliance(row, sealing))) ?? [row.connection];
 }
 
 /** Readable rows first. */
