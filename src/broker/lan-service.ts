@@ -16,6 +16,11 @@ import { withTimeout } from '../system/clock.ts';
 import { sha256 } from '../system/secret-hash.ts';
 import type { Broker } from './open-broker.ts';
 
+/** The scope of a request; null if it names none, or if the hub ignores it. */
+function relevantScope({ ignoresScope }: Appliance, requested: string | null): string | null {
+  return ignoresScope ? null : requested;
+}
+
 /** What the LAN service needs besides the broker. */
 interface LanServiceContext {
   /** When the daemon was started. */
@@ -102,7 +107,8 @@ export function createLanService(
 
     async issueToken(appliance, request) {
       const { id } = appliance;
-      const { scope, minTtl, deadline = clock.now().uptime + MAX_RESPONSE_TIME } = request;
+      const { minTtl, deadline = clock.now().uptime + MAX_RESPONSE_TIME } = request;
+      const scope = relevantScope(appliance, request.scope);
       const chosen = chooseConnection(appliance, request.connection);
       if ('kind' in chosen) {
         tokenRequested(id, chosen.kind);
@@ -132,7 +138,7 @@ export function createLanService(
     async beginDeviceFlow(appliance, scope, connection) {
       await ready;
       const chosen = chooseConnection(appliance, connection);
-      return 'kind' in chosen ? chosen : deviceFlows.begin(appliance, chosen, scope);
+      return 'kind' in chosen ? chosen : deviceFlows.begin(appliance, chosen, relevantScope(appliance, scope));
     },
     async pollDeviceFlow({ id }, deviceCode, deadline) {
       if ((await byDeadline(ready, deadline)) === null) return null;

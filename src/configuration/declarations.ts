@@ -120,6 +120,7 @@ async function readDeclaredAppliance(
     clientId: await withKey(`${key}.client_id`, () => checkClientId(table.client_id ?? name)),
     scope: await withKey(`${key}.scope`, () => checkScope(table.scope)),
     portal: await withKey(`${key}.portal`, () => checkPortal(table.portal ?? null, context.portals)),
+    ...(table.ignore_scope && { ignoresScope: true }),
     credentials: await readCredentials(key, table, context, withKey),
   };
 }

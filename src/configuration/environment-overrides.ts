@@ -14,6 +14,7 @@ const LIST_KEYS: readonly string[] = ['lan.listen', 'notify.command', 'appliance
 const BOOLEAN_KEYS: readonly string[] = [
   'lan.mdns',
   'pairing.on_start',
+  'appliances.NAME.ignore_scope',
   ...Object.entries(PORTAL_KEYS).flatMap(([key, schema]) => (v.is(schema, true) ? `portals.NAME.${key}` : [])),
 ];
 const NUMBER_KEYS: readonly string[] = ['lan.http_port', 'lan.https_port', 'local.port'];

@@ -79,6 +79,7 @@ export const applianceSchema = v.strictObject(
     connections: v.optional(v.pipe(v.array(text(CONNECTIONS), CONNECTIONS), v.minLength(1, CONNECTIONS))),
     scope: v.optional(v.string(SCOPE)),
     portal: v.optional(text(PORTAL)),
+    ignore_scope: v.optional(v.boolean(BOOLEAN), false),
     client_id: v.optional(text(CLIENT_ID)),
     secret_file: v.optional(text(SECRET_FILE)),
     jwks_file: v.optional(text(PATH)),

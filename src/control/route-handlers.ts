@@ -89,7 +89,10 @@ function createHandlers(administration: Administration): Handlers {
     authority: () => administration.caStatus(),
     rotateAuthority: ({ keep }) => administration.rotateCa(keep),
     keepOldAuthority: ({ keep }) => administration.setOldCaLifetime(keep),
-    addAppliance: async ({ name, ...choice }) => credentialsResponse(await administration.addAppliance(name, choice)),
+    addAppliance: async ({ name, ignore_scope, ...choice }) =>
+      credentialsResponse(
+        await administration.addAppliance(name, { ...choice, ...(ignore_scope && { ignoresScope: true }) }),
+      ),
     moveAppliance: async ({ name, connections }) =>
       applianceResponse(await administration.moveAppliance(name, connections)),
     addConnection: async ({ name, scope, portal }) =>

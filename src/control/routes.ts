@@ -83,7 +83,13 @@ export const routes = {
   addAppliance: route(
     'POST',
     '/v1/appliances',
-    { name: text, connections: v.optional(v.array(text), []), scope: textOrNull, portal: textOrNull },
+    {
+      name: text,
+      connections: v.optional(v.array(text), []),
+      scope: textOrNull,
+      portal: textOrNull,
+      ignore_scope: flag,
+    },
     credentials,
     201,
   ),

@@ -52,6 +52,15 @@ test('an appliance is declared once, and nothing is written while its declaratio
   expect(harness.run.store.changeCount).toBe(changes);
 });
 
+test('the scope of an appliance is ignored as long as its declaration says so, also over a restart', async () => {
+  const harness = await BrokerHarness.start();
+  await reconcile(harness, { ...WALLBOX, ignoresScope: true });
+  await harness.restart();
+  expect(applianceNamed(harness, 'wallbox')).toHaveProperty('ignoresScope', true);
+  await reconcile(harness, WALLBOX);
+  expect(applianceNamed(harness, 'wallbox')).not.toHaveProperty('ignoresScope');
+});
+
 test('a declaration takes over an appliance that was added before, with its grant', async () => {
   const { harness, id } = await BrokerHarness.startPaired();
   expect(await reconcile(harness, WALLBOX)).toEqual([]);

@@ -151,7 +151,7 @@ describe('errors of the configuration file', () => {
       appliance({ name: '"x"' }),
       'appliances.wallbox.name',
       'unknown key',
-      'connection, connections, scope, portal, client_id, secret_file, jwks_file',
+      'connection, connections, scope, portal, ignore_scope, client_id, secret_file, jwks_file',
     ],
     [appliance({ scope: '"Überwachung"' }), 'appliances.wallbox.scope', 'the scope "Überwachung" has a character'],
     [appliance({ portal: '"away"' }), 'appliances.wallbox.portal', 'found "away"', 'a configured portal: home'],
@@ -443,7 +443,7 @@ describe('environment variables of the configuration', () => {
       'LATCHKEY_APPLIANCES_EV_NOPE',
       'x',
       'appliances.ev.nope',
-      'unknown key; allowed keys: connection, connections, scope, portal, client_id, secret_file, jwks_file',
+      'unknown key; allowed keys: connection, connections, scope, portal, ignore_scope, client_id, secret_file, jwks_file',
     ],
   ])('the error about an invalid variable names it: %s=%s', async ([variable, value, key, says]) => {
     const line = await errorMessage(portal(), { [variable]: value });

@@ -80,6 +80,17 @@ describe('an appliance that uses several connections', () => {
     );
   });
 
+  it('an appliance whose scope is ignored gets the token whatever it names, with the real scope', async () => {
+    const add = ['appliance', 'add', 'fixed', '--connection', 'tado', '--ignore-scopes'];
+    const fixed = await hub.json<CredentialsResponse>(...add);
+    rememberSecrets([fixed.client_secret]);
+    const form = { grant_type: 'client_credentials', scope: 'https://api.example/.default' };
+    const response = parseJsonBody(await client.post('/oauth/token', form, fixed));
+    expect(response).toMatchObject({ access_token: await tokenOf('tado'), scope: 'Monitoring' });
+    expect(await statusOf('fixed')).toMatchObject({ ignores_scope: true });
+    expectError(await client.post('/oauth/token', form, meter), 400, 'invalid_scope');
+  });
+
   it('the others get no token but their own', async () => {
     expect(await ask(wallbox, '')).toBe(await tokenOf('wallbox'));
     expect(await ask(wallbox, '&resource=https://api.portal.example/v1')).toBe(await tokenOf('wallbox'));

@@ -135,6 +135,7 @@ export class Appliances {
         origin: 'added',
         waiting: null,
         softwareId: null,
+        ...(choice.ignoresScope && { ignoresScope: true }),
       };
       const appliance = withConnections(
         first,

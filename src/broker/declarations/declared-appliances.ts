@@ -49,7 +49,7 @@ export async function reconcileAppliances(
 /** @returns the id of its own connection, if that moved to another portal */
 async function applyDeclaration(declaration: DeclaredAppliance, context: ReconcileContext): Promise<string[]> {
   const { appliances, connections, random, log } = context;
-  const { name, clientId, credentials, connections: names } = declaration;
+  const { name, clientId, credentials, ignoresScope, connections: names } = declaration;
   const existing = appliances.find(name);
   // Its row, or that of the connection, may have been swapped with another one's.
   if (existing !== undefined && hasUnreadableCredentials(existing)) return [];
@@ -58,9 +58,8 @@ async function applyDeclaration(declaration: DeclaredAppliance, context: Reconci
   const own = names.length === 0 ? await declareOwnConnection(declaration, id, existing, context) : null;
   const ids = own === null ? names.map((used) => connections.get(used).id) : [own.id];
   const declared = { id, name, clientId, connection: id, credentials, origin: 'declared', waiting: null } as const;
-  const appliance =
-    existing === undefined ? { ...declared, title: name, softwareId: null } : { ...existing, ...declared };
-  await upsert(withConnections(appliance, ids), context);
+  const { ignoresScope: _, ...appliance } = { title: name, softwareId: null, ...existing, ...declared };
+  await upsert(withConnections({ ...appliance, ...(ignoresScope && { ignoresScope }) }, ids), context);
   if (existing?.origin !== 'declared') {
     log.info('appliance_declared', { appliance: name, client_id: clientId, existed: existing !== undefined });
   }

@@ -56,6 +56,7 @@ export function applianceStatus(
     clientId: appliance.clientId,
     connection,
     ...(statuses.length > 1 && { connections: statuses.map(({ name }) => name) }),
+    ...(appliance.ignoresScope && { ignoresScope: true }),
     ...usageFields(appliance, login.state === 'active', sources),
     ...(refused && { refused }),
     ...(appliance.origin === 'declared' ? { declared: true } : {}),

@@ -35,6 +35,7 @@ interface Options {
   readonly connection?: readonly string[];
   readonly scope?: string;
   readonly portal?: string;
+  readonly ignoreScopes?: true;
   readonly json?: boolean;
 }
 
@@ -56,12 +57,19 @@ function applianceAddCommand(): Command {
       'use this connection instead of one of its own; may be repeated: a token request then names one in resource',
       collectNames,
     )
+    .option('--ignore-scopes', 'give it tokens whatever scope its requests name, such as a fixed "…/.default"')
     .option('--json', 'print JSON')
     .action(async (name: string, options: Options, command: Command) => {
       await using hub = await connectHub(command);
       const { hub: hubStatus, connections } = await hub.request('status');
       const { scope = null, portal = null, connection: chosen = [] } = options;
-      const issued = await hub.request('addAppliance', { name, scope, portal, connections: [...chosen] });
+      const issued = await hub.request('addAppliance', {
+        name,
+        scope,
+        portal,
+        connections: [...chosen],
+        ignore_scope: options.ignoreScopes === true,
+      });
       const used = [...new Set(chosen.flatMap((connection) => findNamed(connections, connection) ?? []))];
       const unpaired = used.length === 0 ? [issued] : used.filter((connection) => !hasTokens(connection));
       const titles = joinNames(used.map(({ title }) => printable(title)));

@@ -10,6 +10,8 @@ export interface ApplianceStatus extends LoginStatus, Named {
   readonly connection: string;
   /** The names of all that it uses; left out if it is only one. */
   readonly connections?: readonly string[];
+  /** The hub gives it tokens whatever scope its requests name; left out otherwise. */
+  readonly ignoresScope?: true;
   /** When it got its last token; null if it never did, or if that was lost. */
   readonly lastToken: string | null;
   /** How many tokens it got. */

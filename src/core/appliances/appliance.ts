@@ -12,6 +12,8 @@ export interface Appliance extends Named {
   readonly connection: string;
   /** The ids of further connections, one of which a token request names. Left out if there are none. */
   readonly more?: readonly string[];
+  /** Whether its requests for a token may name any scope, such as a fixed `…/.default`: the hub then ignores it. */
+  readonly ignoresScope?: true;
   readonly credentials: ClientCredentials;
   /**
    * How it was added: by `latchkey appliance add`, by registration (RFC 7591), or by the configuration. A declared
@@ -87,6 +89,7 @@ export interface DeclaredAppliance {
   readonly scope: string | null;
   /** Null for the default portal. */
   readonly portal: string | null;
+  readonly ignoresScope?: true;
   readonly credentials: ClientCredentials;
 }
 
@@ -98,4 +101,6 @@ export interface ConnectionChoice {
   readonly scope: string | null;
   /** The portal of its own connection, null for the default one; beside one of `connections` it must be that one's. */
   readonly portal: string | null;
+  /** See {@link Appliance.ignoresScope}. */
+  readonly ignoresScope?: true;
 }

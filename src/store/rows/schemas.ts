@@ -82,6 +82,7 @@ export const applianceAttributes = {
   waiting: v.nullable(v.object({ since: instantSchema, from: v.string() })),
   softwareId: v.nullable(v.string()),
   more: v.exactOptional(v.array(v.string())),
+  ignoresScope: v.exactOptional(v.literal(true)),
 };
 
 /**
