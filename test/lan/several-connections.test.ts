@@ -1,3 +1,5 @@
+import { chmod, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import * as oauth from 'openid-client';
 import { Agent, fetch } from 'undici';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -89,6 +91,25 @@ describe('an appliance that uses several connections', () => {
     expect(response).toMatchObject({ access_token: await tokenOf('tado'), scope: 'Monitoring' });
     expect(await statusOf('fixed')).toMatchObject({ ignores_scope: true });
     expectError(await client.post('/oauth/token', form, meter), 400, 'invalid_scope');
+  });
+
+  it('a user who may read its credentials gets its tokens from the command line, and no others', async () => {
+    const file = join(hub.directory, 'hass.json');
+    const write = (credentials: object) => writeFile(file, JSON.stringify(credentials), { mode: 0o600 });
+    const token = (name: string) => hub.cli('token', name, '--credentials', file);
+    const failed = (text: string) => ({ status: 1, stdout: '', stderr: expect.stringContaining(text) });
+    await write(hass);
+    expect(await token('tado')).toEqual({ status: 0, stdout: `${await tokenOf('tado')}\n`, stderr: '' });
+    expect(await token('wallbox')).toEqual(failed('/connections/netatmo or /connections/tado'));
+    await chmod(file, 0o640);
+    expect(await token('tado')).toEqual(failed('is open to other users'));
+    await chmod(file, 0o600);
+    await write({ ...hass, ca_fingerprint: wallbox.client_id });
+    expect(await token('tado')).toEqual(failed('has another CA'));
+    await write({ ...hass, token_endpoint: 'http://192.0.2.1:8480/oauth/token' });
+    expect(await token('tado')).toEqual(failed('in the clear'));
+    await write({ client_secret: hass.client_secret });
+    expect(await token('tado')).toEqual(failed('"latchkey appliance add NAME --json" prints'));
   });
 
   it('the others get no token but their own', async () => {

@@ -38,6 +38,14 @@ export function refreshCommand(): Command {
     });
 }
 
+interface TokenOptions {
+  /** Seconds. */
+  readonly minTtl?: number;
+  readonly rejected?: true;
+  readonly credentials?: string;
+  readonly json?: boolean;
+}
+
 /** `latchkey token NAME` */
 export function tokenCommand(): Command {
   return new Command('token')
@@ -45,14 +53,23 @@ export function tokenCommand(): Command {
     .argument('<name>', CONNECTION_NAME)
     .option('--min-ttl <duration>', 'refresh first if it expires sooner, such as 10m', durationParser('1s', '1d'))
     .option('--rejected', 'the cloud has refused the token on standard input: print another one')
+    .option(
+      '--credentials <file>',
+      'ask as the appliance whose credentials "appliance add --json" wrote into this file: any user who may read it can',
+    )
     .option('--json', 'print the whole token response')
-    .action(async (name: string, options: { minTtl?: number; rejected?: true; json?: boolean }, command: Command) => {
+    .action(async (name: string, options: TokenOptions, command: Command) => {
       const rejected = options.rejected
         ? await readToken('The token that the cloud has refused: ', 'latchkey token NAME --rejected')
         : null;
-      await using hub = await connectHub(command);
       const wanted = { name, min_ttl: options.minTtl ?? 0, rejected: rejected?.reveal() ?? null };
-      const token = await reportIfSlow(PORTAL_ANSWER, hub.request('token', wanted));
+      const ask = async () => {
+        await using hub = await connectHub(command);
+        return await hub.request('token', wanted);
+      };
+      const askAsAppliance = async (file: string) => (await import('./token-request.ts')).requestToken(file, wanted);
+      const { credentials } = options;
+      const token = await reportIfSlow(PORTAL_ANSWER, credentials === undefined ? ask() : askAsAppliance(credentials));
       if (options.json === true) printJson(token);
       else print(token.access_token);
     });

@@ -1,0 +1,94 @@
+import { Agent, request } from 'undici';
+import * as v from 'valibot';
+import type { RouteInput, RouteResponse } from '../../control/routes.ts';
+import { Failure, messageOf } from '../../core/failure.ts';
+import { nameFromTitle } from '../../core/name.ts';
+import { isLoopbackHost } from '../../system/addresses.ts';
+import { readProtectedFile } from '../../system/secret-file.ts';
+import { fetchPinnedCa, HUB_TIMEOUT } from '../hub-trust.ts';
+
+/** What `latchkey appliance add --json` prints. */
+const credentialsSchema = v.object({
+  client_id: v.string(),
+  client_secret: v.string(),
+  token_endpoint: v.pipe(v.string(), v.url()),
+  ca_fingerprint: v.string(),
+});
+type Credentials = v.InferOutput<typeof credentialsSchema>;
+
+const tokenSchema = v.object({
+  access_token: v.string(),
+  token_type: v.literal('Bearer'),
+  expires_in: v.number(),
+  scope: v.exactOptional(v.string()),
+});
+const errorSchema = v.object({ error_description: v.string() });
+
+/**
+ * Requests a token as an appliance does: this user needs its credentials, and no access to the control socket.
+ * @param file with the credentials; other users can't read it. Or the name of a systemd credential
+ * @throws Failure `config_invalid`, `hub_not_running`, `not_allowed`, `token_unavailable`
+ */
+export async function requestToken(
+  file: string,
+  { name, min_ttl = 0, rejected = null }: RouteInput<'token'>,
+): Promise<RouteResponse<'token'>> {
+  const credentials = await readCredentials(file);
+  const { origin, protocol, hostname } = new URL(credentials.token_endpoint);
+  if (protocol !== 'https:' && !isLoopbackHost(hostname)) {
+    throw new Failure(
+      'config_invalid',
+      `${file}: token_endpoint: the secret would cross the network in the clear: use https`,
+    );
+  }
+  const ca = protocol === 'https:' ? await fetchPinnedCa(origin, credentials.ca_fingerprint) : null;
+  const connect = ca === null ? {} : { ca, allowPartialTrustChain: true };
+  const dispatcher = new Agent({ connect });
+  const send = (path: string, form: Record<string, string>) => post(`${origin}${path}`, form, credentials, dispatcher);
+  try {
+    if (rejected !== null) await send('/oauth/revoke', { token: rejected });
+    const ttl: Record<string, string> = min_ttl > 0 ? { min_ttl: String(min_ttl) } : {};
+    const path = `/connections/${nameFromTitle(name) || encodeURIComponent(name)}/oauth/token`;
+    const response = await send(path, { grant_type: 'client_credentials', ...ttl });
+    if (v.is(tokenSchema, response)) return response;
+    throw new Failure('token_unavailable', `the response of ${origin} is no token response`);
+  } finally {
+    await dispatcher.destroy();
+  }
+}
+
+async function readCredentials(file: string): Promise<Credentials> {
+  try {
+    const { text } = await readProtectedFile(file, process.cwd(), process.env['CREDENTIALS_DIRECTORY']);
+    return v.parse(credentialsSchema, JSON.parse(text));
+  } catch (error) {
+    // The messages of a parser quote the text.
+    const isParsed = error instanceof SyntaxError || error instanceof v.ValiError;
+    const problem = isParsed ? 'it must be what "latchkey appliance add NAME --json" prints' : messageOf(error);
+    throw new Failure('config_invalid', `the file with the credentials: ${problem}`);
+  }
+}
+
+/** @returns the response, if it is a success */
+async function post(
+  url: string,
+  form: Record<string, string>,
+  { client_id, client_secret }: Credentials,
+  dispatcher: Agent,
+): Promise<unknown> {
+  const basic = Buffer.from(`${client_id}:${client_secret}`).toString('base64');
+  const { statusCode, body } = await request(url, {
+    method: 'POST',
+    dispatcher,
+    signal: AbortSignal.timeout(HUB_TIMEOUT),
+    headers: { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams(form).toString(),
+  }).catch((cause: unknown) => {
+    throw new Failure('hub_not_running', `${new URL(url).origin} does not respond as the hub`, { cause });
+  });
+  // A revocation has no body.
+  const response: unknown = await body.json().catch(() => null);
+  if (statusCode === 200) return response;
+  const problem = v.is(errorSchema, response) ? response.error_description : `the hub responded ${statusCode}`;
+  throw new Failure('token_unavailable', problem);
+}
