@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import type { ControlClient } from '../control/client.ts';
 import type { CaStatus } from '../core/administration.ts';
 import { Failure } from '../core/failure.ts';
@@ -14,6 +14,10 @@ interface Options {
   /** Seconds. */
   readonly keepOld?: number;
   readonly yes?: boolean;
+  readonly install?: true;
+  readonly uninstall?: true;
+  readonly from?: URL;
+  readonly pin?: string;
   readonly json?: boolean;
 }
 
@@ -33,8 +37,17 @@ export function caCommand(): Command {
       parseKeepOld,
     )
     .option('--yes', 'do not ask for confirmation; required for a change without a terminal')
+    .option('--install', 'let the programs of this machine trust the hub (Debian; needs root)')
+    .addOption(new Option('--uninstall', 'undo --install').conflicts('install'))
+    .option(
+      '--from <url>',
+      'with these two: the hub is another machine, such as https://192.168.1.20:8443',
+      parseOrigin,
+    )
+    .option('--pin <pin>', "with --install --from: the hub's pin, which --fingerprint prints there")
     .option('--json', 'print certificates and pins as JSON')
     .action(async (options: Options, command: Command) => {
+      if (options.install || options.uninstall) return changeTrust(options, command);
       await using hub = await connectHub(command);
       const change = planChange(options, hub);
       if (change !== null && options.yes !== true && !(await confirmWarning(change.warning))) return;
@@ -42,6 +55,28 @@ export function caCommand(): Command {
       if (change !== null) printStderr(change.doneText(report));
       printReport(report, options, change !== null);
     });
+}
+
+/** `latchkey ca --install`, and `--uninstall` */
+async function changeTrust({ install, from, pin }: Options, command: Command): Promise<void> {
+  const { changeMachineTrust } = await import('./machine-trust.ts');
+  const name = from === undefined ? 'latchkey' : `latchkey-${from.hostname.replaceAll(/[^a-z0-9.-]/g, '-')}`;
+  if (!install) {
+    await changeMachineTrust(name, null);
+    return printStderr('the programs of this machine no longer trust the hub');
+  }
+  if ((from === undefined) !== (pin === undefined)) command.error('error: --from and --pin belong together');
+  await changeMachineTrust(name, await fetchCertificate(command, from, pin));
+  printStderr(
+    'programs of this machine that use its list of CAs trust the hub when they start again; repeat this command after "latchkey ca --rotate"',
+  );
+}
+
+/** The hub's CA: of the running one, or of another machine. */
+async function fetchCertificate(command: Command, from?: URL, pin = ''): Promise<string> {
+  if (from !== undefined) return (await import('./hub-trust.ts')).fetchPinnedCa(from.origin, pin);
+  await using hub = await connectHub(command);
+  return (await hub.request('authority')).certificate;
 }
 
 /** A requested change, and what it means for appliances. */
@@ -99,6 +134,12 @@ function printReport(report: CaStatus, { fingerprint, old, json }: Options, wasC
   if (report.old !== undefined && old !== true && !wasChanged) {
     printStderr(`${oldCaServedText(report.old.until)}: "latchkey ca --old" prints it`);
   }
+}
+
+function parseOrigin(text: string): URL {
+  const url = URL.parse(text);
+  if (url?.protocol === 'https:') return url;
+  throw new InvalidArgumentError('Must be the address of a hub, such as https://192.168.1.20:8443');
 }
 
 const parseKeepDuration = durationParser('1s', '365d');
