@@ -125,7 +125,8 @@ export function createLanService(
       // It may have been removed, or have got another connection, while it waited for a refresh.
       const isUnchanged = appliances.usersOf(connection).some((user) => user.id === id);
       const result: TokenResult = isUnchanged ? issued : { kind: 'not_paired' };
-      if (result.kind === 'token') broker.usageRecorder.record(id);
+      if (result.kind === 'token')
+        broker.usageRecorder.record(id, connectionIds(appliance).length > 1 ? connection : null);
       tokenRequested(id, result.kind);
       return result;
     },

@@ -70,7 +70,9 @@ export type ConnectionResponse = Wire<PublicStatus<Omit<ConnectionStatus, 'users
   readonly appliances: readonly string[];
 };
 /** An appliance, in `status`. What is unusual about its usage is in the conditions. */
-export type ApplianceResponse = Wire<PublicStatus<ApplianceStatus, InternalMember | 'unusualUsage'>>;
+export type ApplianceResponse = Wire<
+  PublicStatus<ApplianceStatus, InternalMember | 'unusualUsage' | 'unusualConnection'>
+>;
 export type HubResponse = Wire<HubStatus>;
 export type SiteResponse = NonNullable<StatusResponse['site']>;
 export type ConditionResponse = StatusResponse['conditions'][number];

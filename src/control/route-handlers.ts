@@ -172,7 +172,7 @@ function portalNotAdded(name: string, addition: Exclude<PortalAddition, { kind: 
 }
 
 /** The public status of an appliance. What is unusual about its usage is in the conditions. */
-function applianceResponse({ unusualUsage: _, ...status }: ApplianceStatus): ApplianceResponse {
+function applianceResponse({ unusualUsage: _, unusualConnection: __, ...status }: ApplianceStatus): ApplianceResponse {
   return loginResponse(status);
 }
 

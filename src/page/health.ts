@@ -126,8 +126,43 @@ function ofConnection(
   return { ...health, advice: health.advice.map((text) => (text.startsWith(quoted) ? capitalize(text) : text)) };
 }
 
+/** An appliance whose use of one of its connections is pointed out, with that connection in its title. */
+function withUnusualConnection(appliance: ApplianceStatus): ApplianceStatus {
+  const { title, unusualConnection, refused } = appliance;
+  if (unusualConnection === undefined || refused !== undefined) return appliance;
+  return { ...appliance, title: `${title} (${unusualConnection})` };
+}
+
+/** The conditions of how an appliance uses a connection. */
+const USE_CODES: readonly SubjectCondition['code'][] = [
+  'appliance_never_served',
+  'appliance_silent',
+  'appliance_asks_often',
+];
+
+/** Whether a condition of an appliance is about another of its connections than the one with this title. */
+export function isAboutOther(
+  code: SubjectCondition['code'],
+  { unusualConnection }: Pick<ApplianceStatus, 'unusualConnection'>,
+  title: string,
+): boolean {
+  return USE_CODES.includes(code) && unusualConnection !== undefined && unusualConnection !== title;
+}
+
+/** The sentence for a condition. That about one of several connections of an appliance names it. */
+export function conditionText(
+  code: SubjectCondition['code'],
+  subject: string,
+  { unusualConnection }: Pick<ApplianceStatus, 'unusualConnection'>,
+  { states }: Texts,
+): string {
+  if (unusualConnection === undefined) return states.conditions[code](subject);
+  if (code === 'appliance_never_served') return states.neverServedOf(subject, unusualConnection);
+  return states.conditions[code](USE_CODES.includes(code) ? `${subject} (${unusualConnection})` : subject);
+}
+
 /** What the health of an appliance and of a connection is derived from. */
-type HealthInput = LoginStatus & Pick<ApplianceStatus, 'waitingForApproval'>;
+type HealthInput = LoginStatus & Pick<ApplianceStatus, 'waitingForApproval' | 'unusualConnection'>;
 
 /** @param subject what the sentences are about */
 function loginHealth(
@@ -150,7 +185,10 @@ function loginHealth(
     ...conditions.flatMap((condition) =>
       concernsHub(condition)
         ? []
-        : [states.conditions[condition.code](subject), ...conditionDetails(condition.code, login, texts)].join(' '),
+        : [
+            conditionText(condition.code, subject, login, texts),
+            ...conditionDetails(condition.code, login, texts),
+          ].join(' '),
     ),
     ...(authorizeUrl !== undefined && kind !== 'waiting_for_login' ? [openLoginText(authorizeUrl, states)] : []),
     ...(wantedScope === undefined ? [] : [states.scopeChanged]),
@@ -222,7 +260,7 @@ export function hubHealth(
       others.length === 0 ? overview.oneConnected(first.title) : overview.allConnected(appliances.length);
     return { severity: 'good', headline };
   }
-  const titles = { appliance: titlesOf(appliances), connection: titlesOf(connections) };
+  const titles = { appliance: titlesOf(appliances.map(withUnusualConnection)), connection: titlesOf(connections) };
   const sameSeverity = problems.flatMap((one) =>
     one.severity !== mostSevere.severity || concernsHub(one) ? [] : [one],
   );

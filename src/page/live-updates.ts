@@ -158,7 +158,7 @@ function fingerprintOf(
 ): StatusFingerprint {
   const { registrationOpenFor, ...stableHub } = hub;
   // A page is not shown anew for each request of an appliance.
-  const stableAppliances = appliances.map(({ tokens, refused, lastToken, ...appliance }) => ({
+  const stableAppliances = appliances.map(({ tokens, refused, lastToken, usage: _, ...appliance }) => ({
     ...stableLogin(appliance),
     refusals: refused && Math.floor(Math.log2(refused.count)),
     served: lastToken && Math.floor(Date.parse(lastToken) / USAGE_INTERVAL),

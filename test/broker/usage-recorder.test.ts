@@ -48,6 +48,35 @@ test('each appliance of a connection has its own last token and counts, and only
   expect(Date.parse(second.lastToken ?? '') - Date.parse(first.lastToken ?? '')).toBeGreaterThanOrEqual(59 * SECOND);
 });
 
+test('an appliance of several connections has counts for each, and one that it never asked for is pointed out', async () => {
+  const { harness } = await BrokerHarness.startPaired();
+  await harness.addPairedAppliance('heater');
+  const id = await harness.addUser('hass', 'wallbox');
+  const [asked, other] = [harness.connection('wallbox'), harness.connection('heater')];
+  await harness.run.appliances.move(harness.run.appliances.get('hass'), [asked, other], async () => true);
+  const pointedOut = () =>
+    deriveConditions({
+      ...{ connections: [], appliances: [harness.statusOf('hass')], problems: [] },
+      ...{ pageUrl: 'https://hub/', now: harness.time.wall },
+    }).map(({ message }) => message);
+  expect(pointedOut()).toEqual([expect.stringContaining('hass has not got a token yet')]);
+  for (let times = 0; times < 2; times++) harness.run.usageRecorder.record(id, asked.id);
+  const counts = (tokens: number) => ({ today: tokens, last14Days: tokens });
+  const usage = () => harness.statusOf('hass').usage;
+  expect(usage()).toEqual([
+    { connection: 'wallbox', title: 'wallbox', lastToken: expect.any(String), tokens: counts(2) },
+    { connection: 'heater', title: 'heater', lastToken: null, tokens: counts(0) },
+  ]);
+  expect(pointedOut()).toEqual([expect.stringContaining('hass (heater) has not got a token yet')]);
+  await harness.restart();
+  expect(usage()).toMatchObject([{ tokens: counts(2) }, { lastToken: null }]);
+  harness.run.usageRecorder.record(id, other.id);
+  harness.run.usageRecorder.record(id, asked.id);
+  expect(usage()).toMatchObject([{ tokens: counts(3) }, { tokens: counts(1) }]);
+  expect(usageOf(harness, 'hass')).toMatchObject(counts(4));
+  expect(pointedOut()).toEqual([]);
+});
+
 test('tokens are counted by UTC days, and count for fourteen of them', async () => {
   const { harness } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 40 * 24 * 3600 } });
   const { time } = harness;

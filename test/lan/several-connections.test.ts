@@ -150,8 +150,11 @@ describe('an appliance that uses several connections', () => {
     expect(page.text).toContain('heating');
   });
 
-  it('its status is that of the login that most needs somebody, and all of its connections', async () => {
-    expect(await statusOf('hass')).toMatchObject({ state: 'active', connections: ['netatmo', 'tado', 'heating'] });
+  it('its status is that of the login that most needs somebody, and all of its connections with their usage', async () => {
+    const { usage = [], tokens, ...status } = await statusOf('hass');
+    expect(status).toMatchObject({ state: 'active', connections: ['netatmo', 'tado', 'heating'] });
+    expect(usage.map(({ connection }) => connection)).toEqual(status.connections);
+    expect(usage.reduce((sum, each) => sum + each.tokens.today, 0)).toBe(tokens.today);
     expect(await statusOf('wallbox')).not.toHaveProperty('connections');
     await hub.cli('unpair', 'tado');
     expect(await statusOf('hass')).toMatchObject({ state: 'unpaired', connection: 'tado' });

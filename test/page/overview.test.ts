@@ -329,6 +329,24 @@ describe('a login that several appliances share on the overview', () => {
     expect(pageWith(shared(), { usage })).toMatch(/>dashboard<\/a> <span class="quiet">\(<time [^>]*>2 minutes ago</);
   });
 
+  it('the card of a login says of an appliance of several logins what it got of this one, and nothing about the others', () => {
+    const tokens = { today: 1, last14Days: 1 };
+    const [lastToken, unusualUsage] = [new Date(NOW - 120_000).toISOString(), 'never_served'] as const;
+    const usage = [
+      { connection: 'netatmo', title: 'netatmo', lastToken, tokens },
+      { connection: 'tado', title: 'tado', lastToken: null, tokens: { today: 0, last14Days: 0 } },
+    ];
+    const ofHass = { connections: ['netatmo', 'tado'], lastToken, usage, unusualUsage, unusualConnection: 'tado' };
+    const card = (name: string, texts: Texts = en) =>
+      pageWith(shared({ name, title: name, users: named('hass') }), { usage: ofHass, texts });
+    expect(card('netatmo')).toContain('2 minutes ago');
+    expect(health(card('netatmo'))).toBe('hass (tado) is logged in, but has not fetched its access yet.');
+    expect(card('netatmo')).not.toContain('hass has not fetched');
+    expect(card('tado')).not.toContain('2 minutes ago');
+    expect(card('tado')).toContain('hass has not fetched its access to tado yet.');
+    expect(card('tado', de)).toContain('hass hat seinen Zugang zu tado noch nicht abgeholt.');
+  });
+
   it('a login that no appliance uses is shown, and does not hide which appliance is not connected', () => {
     const spare = shared({ state: 'unpaired', users: [] });
     const html = pageWith(spare, { others: [appliance('car', { state: 'unpaired' })] });

@@ -19,11 +19,13 @@ const MIN_WRITE_AGE = 6 * 3_600_000;
 /** On a site: how often a hub writes what it has issued, and reads what the others have issued, in ms. */
 const SHARE_INTERVAL = 900_000;
 const SHARE_TASK = 'usage of the site';
-/** The most pending runs of each appliance; beyond that the oldest are dropped. One more than the days that count. */
+/** The most pending runs of each appliance and connection; beyond that the oldest are dropped. One more than the days that count. */
 const MAX_RUNS = 15;
 
 /** Tokens of one day that are not written yet; times on the boot clock, in ms. */
 interface Run {
+  /** The id of the connection, if the appliance uses several; null otherwise. */
+  readonly connection: string | null;
   readonly first: number;
   last: number;
   count: number;
@@ -109,34 +111,45 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
     }
   }
 
-  /** Counts a token that an appliance got now. @param appliance its id */
-  record(appliance: string): void {
+  /**
+   * Counts a token that an appliance got now.
+   * @param appliance its id
+   * @param connection the id of the connection, if the appliance uses several; null otherwise
+   */
+  record(appliance: string, connection: string | null = null): void {
     const now = this.#context.environment.clock.now();
     const offset = this.#offset(now);
     const { runs } = this.#usage.get(appliance) ?? this.#add(appliance);
-    const run = runs.at(-1);
+    const ofConnection = runs.filter((one) => one.connection === connection);
+    const run = ofConnection.at(-1);
     if (run !== undefined && utcDay(offset + run.last) === utcDay(offset + now.uptime)) {
       run.last = now.uptime;
       run.count += 1;
       return;
     }
-    runs.push({ first: now.uptime, last: now.uptime, count: 1 });
-    if (runs.length > MAX_RUNS) runs.shift();
+    runs.push({ connection, first: now.uptime, last: now.uptime, count: 1 });
+    const [oldest] = ofConnection;
+    if (oldest !== undefined && ofConnection.length >= MAX_RUNS) runs.splice(runs.indexOf(oldest), 1);
   }
 
   /**
    * The tokens of an appliance, written or not, by the best known time; on a site at all hubs. `last` is the time of
    * the last one in ms since 1970, null if there was none.
    * @param appliance its id
+   * @param connection the id of one of several that it uses; left out: all together
    */
   usageOf(
     appliance: string,
     now = this.#context.environment.clock.now(),
+    connection?: string,
   ): TokenCounts & { readonly last: number | null } {
     const offset = this.#offset(now);
-    const { written = null, runs = [] } = this.#usage.get(appliance) ?? {};
-    const pending = toUsage(runs, offset);
-    const others = this.#others.get(appliance);
+    const found = this.#usage.get(appliance);
+    const [written, pending, others] = [
+      found?.written,
+      found && toUsage(found.runs, offset),
+      this.#others.get(appliance),
+    ].map((usage) => (connection === undefined ? usage : usage?.connections?.[connection]));
     const days = [...(written?.days ?? []), ...(pending?.days ?? []), ...(others?.days ?? [])];
     const last = latest((pending ?? written)?.last, others?.last);
     return { last, ...countTokens(days, utcDay(offset + now.uptime)) };
@@ -185,7 +198,8 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
   #runsSince(id: string, written: readonly Run[]): Run[] {
     const { runs = [] } = this.#usage.get(id) ?? {};
     return runs.flatMap((run) => {
-      const count = run.count - (written.find(({ first }) => first === run.first)?.count ?? 0);
+      const count =
+        run.count - (written.find((one) => one.first === run.first && one.connection === run.connection)?.count ?? 0);
       return count > 0 ? [{ ...run, count }] : [];
     });
   }
@@ -223,10 +237,20 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
  * @param offset from the boot clock to the wall clock, in ms
  */
 function toUsage(runs: readonly Run[], offset: number): TokenUsage | null {
-  const last = runs.at(-1)?.last;
-  if (last === undefined) return null;
+  if (runs.length === 0) return null;
   const days = runs.map((run) => ({ day: utcDay(offset + run.last), count: run.count }));
-  return { last: Math.round(offset + last), days };
+  const last = Math.round(offset + Math.max(...runs.map((run) => run.last)));
+  const connections = new Set(runs.map(({ connection }) => connection));
+  const each = [...connections].flatMap((id) => {
+    const own =
+      id === null ? null : toUsage(withoutConnection(runs.filter(({ connection }) => connection === id)), offset);
+    return own === null ? [] : [[id, own] as const];
+  });
+  return { last, days, ...(each.length > 0 && { connections: Object.fromEntries(each) }) };
+}
+
+function withoutConnection(runs: readonly Run[]): readonly Run[] {
+  return runs.map((run) => ({ ...run, connection: null }));
 }
 
 /** @returns null if there is neither */

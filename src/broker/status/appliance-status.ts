@@ -1,11 +1,12 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
-import { unusualUsage } from '../../core/appliances/usage.ts';
+import { type UnusualUsage, type UsageFacts, unusualUsage } from '../../core/appliances/usage.ts';
 import { confirmedTimeAt, elapsed, rfc3339 } from '../../core/clock.ts';
 import type { ConnectionState, ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
 import { comparisonCode } from '../../system/comparison-code.ts';
 import type { RefusedRequests } from '../appliances/refused-requests.ts';
+import type { Connections } from '../connections/connections.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { BrokerStore, Environment } from '../ports.ts';
 import type { UsageRecorder } from '../reports/usage-recorder.ts';
@@ -18,6 +19,7 @@ interface StatusSources {
   readonly grants: Pick<Grants, 'get' | 'schedule'>;
   readonly referenceClock: Pick<ReferenceClock, 'confirmed'>;
   readonly usageRecorder: Pick<UsageRecorder, 'usageOf'>;
+  readonly connections: Pick<Connections, 'find'>;
   readonly refusedRequests: Pick<RefusedRequests, 'of'>;
 }
 
@@ -57,7 +59,7 @@ export function applianceStatus(
     connection,
     ...(statuses.length > 1 && { connections: statuses.map(({ name }) => name) }),
     ...(appliance.ignoresScope && { ignoresScope: true }),
-    ...usageFields(appliance, login.state === 'active', sources),
+    ...usageFields(appliance, statuses, sources),
     ...(refused && { refused }),
     ...(appliance.origin === 'declared' ? { declared: true } : {}),
     ...registrationFields(appliance),
@@ -66,23 +68,55 @@ export function applianceStatus(
   };
 }
 
-/** @param isActive whether its connection is; otherwise the appliance may be unable to get tokens */
+/** @param statuses of its connections; while one is not active, the appliance may be unable to get its tokens */
 function usageFields(
-  { id, connection, more = [] }: Appliance,
-  isActive: boolean,
-  { environment, grants, referenceClock, usageRecorder }: StatusSources,
-): Pick<ApplianceStatus, 'lastToken' | 'tokens' | 'unusualUsage'> {
+  { id }: Appliance,
+  statuses: readonly ConnectionStatus[],
+  sources: StatusSources,
+): Pick<ApplianceStatus, 'lastToken' | 'tokens' | 'usage' | 'unusualUsage' | 'unusualConnection'> {
+  const { environment, usageRecorder, connections } = sources;
   const now = environment.clock.now();
   const { last, ...tokens } = usageRecorder.usageOf(id, now);
   const fields = { lastToken: last === null ? null : rfc3339(last), tokens };
-  const grant = grants.get(connection)?.grant;
-  // The counts of several connections can't be compared with the lifetime of one token.
-  if (!isActive || grant === undefined || (more.length > 0 && last !== null)) return fields;
+  const [only, ...more] = statuses;
+  if (only !== undefined && more.length === 0) {
+    const unusual = unusualUsageOf(only, connections.find(only.name)?.id, { last, today: tokens.today }, sources);
+    return unusual === null ? fields : { ...fields, unusualUsage: unusual };
+  }
+  const pairs = statuses.map((status) => {
+    const connection = connections.find(status.name)?.id ?? '';
+    const { last: lastOfPair, ...counts } = usageRecorder.usageOf(id, now, connection);
+    const facts = { last: lastOfPair, today: counts.today };
+    const lastToken = lastOfPair === null ? null : rfc3339(lastOfPair);
+    return {
+      title: status.title,
+      usage: { connection: status.name, title: status.title, lastToken, tokens: counts },
+      unusual: unusualUsageOf(status, connection, facts, sources),
+    };
+  });
+  const usage = pairs.map((pair) => pair.usage);
+  const found =
+    pairs.find(({ unusual }) => unusual !== null && unusual !== 'asks_often') ?? pairs.find(({ unusual }) => unusual);
+  if (found === undefined || found.unusual === null) return { ...fields, usage };
+  // An appliance that never asked for any is not set up yet.
+  const isNew = last === null && found.unusual === 'never_served';
+  return { ...fields, usage, unusualUsage: found.unusual, ...(!isNew && { unusualConnection: found.title }) };
+}
+
+/** @param connection the id of the connection */
+function unusualUsageOf(
+  { state }: ConnectionStatus,
+  connection: string | undefined,
+  facts: Pick<UsageFacts, 'last' | 'today'>,
+  { environment, grants, referenceClock }: StatusSources,
+): UnusualUsage | null {
+  const grant = grants.get(connection ?? '')?.grant;
+  if (state !== 'active' || grant === undefined) return null;
+  const now = environment.clock.now();
   const time = confirmedTimeAt(referenceClock.confirmed, now);
   const sinceLogin = grant.login && elapsed(grant.login.at, now);
   const available = Math.min(now.uptime - grants.schedule.startedAt, sinceLogin ?? Number.POSITIVE_INFINITY);
-  const unusual = unusualUsage({ now: time, last, today: tokens.today, lifetime: grant.lifetime, available });
-  return unusual === null ? fields : { ...fields, unusualUsage: unusual };
+  return unusualUsage({ now: time, ...facts, lifetime: grant.lifetime, available });
 }
 
 function registrationFields({ clientId, softwareId, waiting }: Appliance): Pick<ApplianceStatus, 'waitingForApproval'> {

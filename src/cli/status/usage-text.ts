@@ -9,12 +9,28 @@ export function usageText(appliances: readonly ApplianceResponse[], now: number)
   if (!hasRefused && appliances.every(({ last_token: last }) => last === null)) return null;
   return alignColumns([
     ['TOKENS', 'LAST', 'TODAY', '14 DAYS', ...(hasRefused ? ['REFUSED REQUESTS'] : [])],
-    ...appliances.map(({ name, last_token: last, tokens, refused }) => [
-      printable(name),
-      last === null ? 'never' : formatTimeSince(last, now),
-      String(tokens.today),
-      String(tokens.last_14_days),
-      ...(hasRefused ? [refused === undefined ? '–' : `${refused.count} since ${refused.since}`] : []),
+    ...appliances.flatMap(({ name, last_token, tokens, refused, usage = [] }) => [
+      [
+        ...countCells(printable(name), { last_token, tokens }, now),
+        ...(hasRefused ? [refused === undefined ? '–' : `${refused.count} since ${refused.since}`] : []),
+      ],
+      ...usage.map((each) => [
+        ...countCells(`  ${printable(each.connection)}`, each, now),
+        ...(hasRefused ? [''] : []),
+      ]),
     ]),
   ]);
+}
+
+function countCells(
+  name: string,
+  { last_token: last, tokens }: Pick<ApplianceResponse, 'last_token' | 'tokens'>,
+  now: number,
+): string[] {
+  return [
+    name,
+    last === null ? 'never' : formatTimeSince(last, now),
+    String(tokens.today),
+    String(tokens.last_14_days),
+  ];
 }

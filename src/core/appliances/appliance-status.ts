@@ -16,8 +16,12 @@ export interface ApplianceStatus extends LoginStatus, Named {
   readonly lastToken: string | null;
   /** How many tokens it got. */
   readonly tokens: TokenCounts;
-  /** Why its use of its connection is pointed out; left out if it is as usual. */
+  /** The tokens that it got of each of several connections; left out if it uses only one. */
+  readonly usage?: readonly ConnectionUsage[];
+  /** Why its use of a connection is pointed out; left out if it is as usual. */
   readonly unusualUsage?: UnusualUsage;
+  /** The title of that connection, if the appliance uses several. */
+  readonly unusualConnection?: string;
   /** Left out if it last asked with the right credentials, or has not asked since the hub was started. */
   readonly refused?: RefusedRequestsStatus;
   /** The configuration declares it, and only the configuration can remove it; left out otherwise. */
@@ -30,6 +34,15 @@ export interface ApplianceStatus extends LoginStatus, Named {
   readonly withoutCredentials?: true;
   /** It has no credentials, because its entry in the store was damaged; left out otherwise. */
   readonly credentialsDamaged?: true;
+}
+
+/** What an appliance got of one of its connections; `lastToken` as in {@link ApplianceStatus}. */
+interface ConnectionUsage {
+  /** Its name. */
+  readonly connection: string;
+  readonly title: string;
+  readonly lastToken: string | null;
+  readonly tokens: TokenCounts;
 }
 
 /** How surfaces show fields of an appliance, besides those of its connection. */

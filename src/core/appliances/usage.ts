@@ -13,6 +13,8 @@ export interface TokenUsage {
   readonly last: number;
   /** Their number on each day, the earliest first. Days without a token are left out. */
   readonly days: readonly DayCount[];
+  /** The same for each connection, by its id, while the appliance has used several; left out if it never did. */
+  readonly connections?: Readonly<Record<string, Omit<TokenUsage, 'connections'>>>;
 }
 
 /** How many tokens an appliance got, by UTC days that include the current one. */
@@ -60,7 +62,12 @@ export function mergeUsage(earlier: TokenUsage | null, later: TokenUsage, today:
     if (isCounted(day, today)) counts.set(day, (counts.get(day) ?? 0) + count);
   }
   const days = [...counts].map(([day, count]) => ({ day, count })).sort((a, b) => a.day - b.day);
-  return { last: later.last, days };
+  const { connections = {} } = later;
+  const merged = Object.entries(connections).map(([id, each]) => {
+    return [id, mergeUsage(earlier?.connections?.[id] ?? null, each, today)] as const;
+  });
+  const all = { ...earlier?.connections, ...Object.fromEntries(merged) };
+  return { last: later.last, days, ...(Object.keys(all).length > 0 && { connections: all }) };
 }
 
 /** @param today see {@link DayCount} */

@@ -75,8 +75,14 @@ const records = {
   appliance_never_served: {
     ...usage,
     find(status, url) {
-      const { title, unusualUsage } = status;
+      const { title, unusualUsage, unusualConnection } = status;
       if (unusualUsage !== 'never_served') return null;
+      if (unusualConnection !== undefined) {
+        return {
+          message: `${subject(status)} has not got a token yet, although it could get one`,
+          advice: `Let ${title} use the address of this connection, or take the connection away from it ("latchkey appliance move")`,
+        };
+      }
       return {
         message: `${title} has not got a token yet, although it could get one`,
         advice: `Enter its credentials and the address of the hub in ${title}, and switch it on${ifSecretIsLost(status, url)}`,
@@ -85,28 +91,33 @@ const records = {
   },
   appliance_silent: {
     ...usage,
-    find: ({ name, title, unusualUsage, lastToken }) =>
+    find: ({ name, title, unusualUsage, lastToken, ...status }) =>
       unusualUsage !== 'silent'
         ? null
         : {
-            message: `${title} has not requested a token for a week or longer, although it could get one`,
+            message: `${subject({ title, ...status })} has not requested a token for a week or longer, although it could get one`,
             advice: `Check whether ${title} is switched on and still uses this hub; if you no longer have it, run "latchkey appliance remove ${name}"`,
-            since: lastToken,
+            since: status.unusualConnection === undefined ? lastToken : null,
           },
   },
   appliance_asks_often: {
     ...usage,
     isHarmless: true,
-    find: ({ title, unusualUsage }) =>
+    find: ({ unusualUsage, ...status }) =>
       unusualUsage !== 'asks_often'
         ? null
         : {
-            message: `${title} requests tokens more than a hundred times as often as they expire`,
+            message: `${subject(status)} requests tokens more than a hundred times as often as they expire`,
             advice:
               'Nothing: the hub serves it as usual; its maker can let it keep each token until shortly before it expires (expires_in)',
           },
   },
 } satisfies Readonly<Record<string, ApplianceConditionRecord>>;
+
+/** What a message is about: an appliance or, if it uses several, its use of one connection. */
+function subject({ title, unusualConnection }: Pick<ApplianceStatus, 'title' | 'unusualConnection'>): string {
+  return unusualConnection === undefined ? title : `${title} (${unusualConnection})`;
+}
 
 /** Part of an advice. That of a declared appliance is where the configuration says. */
 function ifSecretIsLost({ name, declared }: ApplianceStatus, url: string): string {

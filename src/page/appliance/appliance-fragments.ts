@@ -101,9 +101,14 @@ export function renderLoginDetails(
 /** When the appliance last got a token, and whether it asks with wrong credentials. */
 export function usageRows(texts: Texts, appliance: ApplianceStatus, now: number): DetailRow[] {
   const { states } = texts;
-  const { unusualUsage, refused } = appliance;
-  const rows = fieldRows(texts, APPLIANCE_FIELDS, appliance, now);
-  if (unusualUsage === 'never_served') rows.push([states.fields.lastToken, html`${states.neverServed}`]);
+  const { unusualUsage, refused, usage } = appliance;
+  const rows = usage === undefined ? fieldRows(texts, APPLIANCE_FIELDS, appliance, now) : [];
+  if (usage === undefined && unusualUsage === 'never_served')
+    rows.push([states.fields.lastToken, html`${states.neverServed}`]);
+  for (const { title, lastToken } of usage ?? []) {
+    const when = lastToken === null ? html`${states.neverServed}` : timeElement(texts, Date.parse(lastToken), now);
+    rows.push([`${states.fields.lastToken}: ${title}`, when]);
+  }
   if (refused === undefined) return rows;
   const { count, address, since } = refused;
   const when = dateTimeElement(texts, Date.parse(since));

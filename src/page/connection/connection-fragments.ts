@@ -11,7 +11,7 @@ import {
   renderPairAction,
 } from '../appliance/appliance-fragments.ts';
 import { timeElement } from '../elements.ts';
-import type { LoginHealth } from '../health.ts';
+import { conditionText, isAboutOther, type LoginHealth } from '../health.ts';
 import { appliancePath, connectionPath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
 
@@ -75,18 +75,22 @@ export function renderConnectAction(
  */
 export function renderUserList(
   texts: Texts,
-  { users }: ConnectionStatus,
+  { name: connectionName, title: connectionTitle, users }: ConnectionStatus,
   detailsOf: ConnectionUsers,
   max: number,
   now: number,
 ): string {
-  const { connection, states, batch } = texts;
+  const { connection, batch } = texts;
   if (users.length === 0) return html`<p class="quiet">${connection.unused}</p>`;
   const items = users.slice(0, max).map(({ name, title }) => {
-    const { conditions = [], lastToken = null } = detailsOf.get(name) ?? {};
+    const { conditions = [], lastToken: ofAll = null, usage, ...details } = detailsOf.get(name) ?? {};
+    const ofConnection = usage?.find((one) => one.connection === connectionName);
+    const lastToken = ofConnection === undefined ? ofAll : ofConnection.lastToken;
     const last =
       lastToken === null ? '' : html` <span class="quiet">(!${timeElement(texts, Date.parse(lastToken), now)})</span>`;
-    const notes = conditions.map(({ code }) => html`<p>${states.conditions[code](title)}</p>`);
+    const notes = conditions
+      .filter(({ code }) => !isAboutOther(code, details, connectionTitle))
+      .map(({ code }) => html`<p>${conditionText(code, title, details, texts)}</p>`);
     return html`<li><a class="back" href="${appliancePath(name)}">${title}</a>!${last}!${notes}</li>`;
   });
   const more = users.length > max ? html`<p class="quiet">${batch.more(users.length - max)}</p>` : '';
@@ -96,7 +100,9 @@ export function renderUserList(
 /** What is shown of each appliance beside its connection: its own conditions, and when it last got a token. */
 type ConnectionUsers = ReadonlyMap<
   string,
-  Pick<ApplianceStatus, 'lastToken'> & { readonly conditions: readonly ApplianceCondition[] }
+  Pick<ApplianceStatus, 'lastToken' | 'usage' | 'unusualConnection'> & {
+    readonly conditions: readonly ApplianceCondition[];
+  }
 >;
 
 /** The appliances by their names. */
@@ -105,5 +111,5 @@ export function connectionUsers({
   conditions,
 }: Pick<StatusReport, 'appliances' | 'conditions'>): ConnectionUsers {
   const own = groupOfAppliances(conditions);
-  return new Map(appliances.map(({ name, lastToken }) => [name, { lastToken, conditions: own.get(name) ?? [] }]));
+  return new Map(appliances.map((one) => [one.name, { ...one, conditions: own.get(one.name) ?? [] }]));
 }

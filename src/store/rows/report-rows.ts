@@ -55,16 +55,18 @@ export function whyColumn({ why, user }: StoredHistoryEntry): string | null {
 
 const whole = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 
+const usageCounts = v.object({
+  last: v.pipe(whole, v.maxValue(8.64e15)),
+  days: v.pipe(v.array(v.tuple([whole, whole])), v.maxLength(14)),
+});
+
 /** A row of `usage`. Each day is the number of days since 1970-01-01 and the number of tokens. */
 const usageRow = v.object({
   appliance: v.string(),
   counts: v.pipe(
     v.string(),
     v.parseJson(),
-    v.object({
-      last: v.pipe(whole, v.maxValue(8.64e15)),
-      days: v.pipe(v.array(v.tuple([whole, whole])), v.maxLength(14)),
-    }),
+    v.object({ ...usageCounts.entries, connections: v.exactOptional(v.record(v.string(), usageCounts)) }),
   ),
 });
 
@@ -75,12 +77,25 @@ export function readUsage(rows: readonly unknown[]): ReadonlyMap<string, TokenUs
       const read = v.safeParse(usageRow, row);
       if (!read.success) return [];
       const { appliance, counts } = read.output;
-      return [[appliance, { last: counts.last, days: counts.days.map(([day, count]) => ({ day, count })) }]];
+      const { connections, ...total } = counts;
+      return [[appliance, { ...toUsage(total), ...(connections && { connections: mapValues(connections, toUsage) }) }]];
     }),
   );
 }
 
 /** The column `counts` of an appliance. */
-export function usageColumn({ last, days }: TokenUsage): string {
-  return JSON.stringify({ last, days: days.map(({ day, count }) => [day, count]) });
+export function usageColumn({ connections, ...total }: TokenUsage): string {
+  return JSON.stringify({ ...toCounts(total), connections: connections && mapValues(connections, toCounts) });
+}
+
+function toUsage({ last, days }: v.InferOutput<typeof usageCounts>): TokenUsage {
+  return { last, days: days.map(([day, count]) => ({ day, count })) };
+}
+
+function toCounts({ last, days }: TokenUsage): v.InferInput<typeof usageCounts> {
+  return { last, days: days.map(({ day, count }) => [day, count]) };
+}
+
+function mapValues<From, To>(values: Readonly<Record<string, From>>, map: (value: From) => To): Record<string, To> {
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, map(value)]));
 }

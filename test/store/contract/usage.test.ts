@@ -13,13 +13,14 @@ async function withWallbox(place: StorePlace): Promise<ContractStore> {
 describeStores('usage', (newPlace) => {
   test('the usage of an appliance is read back after the store is reopened, and replaced', async () => {
     await using place = await newPlace();
+    const ofSeveral = { ...LATER_USAGE, connections: { [HEATER.id]: USAGE } };
     {
       await using store = await withWallbox(place);
       await store.saveUsage(new Map([[id, USAGE]]));
-      await store.saveUsage(new Map([[id, LATER_USAGE]]));
+      await store.saveUsage(new Map([[id, ofSeveral]]));
     }
     await using store = await place.open();
-    expect(await store.usage()).toEqual(new Map([[id, LATER_USAGE]]));
+    expect(await store.usage()).toEqual(new Map([[id, ofSeveral]]));
     expect(store.recoverySummary).toBeNull();
   });
 

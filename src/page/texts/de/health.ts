@@ -69,6 +69,8 @@ export const health: typeof english.health = {
     appliance_asks_often: (appliance) =>
       `${appliance} fragt viel öfter als nötig nach seinem Zugang. Es ist nichts zu tun: Der Hub antwortet wie gewohnt.`,
   },
+  neverServedOf: (appliance, connection) =>
+    `${appliance} hat seinen Zugang zu ${connection} noch nicht abgeholt. Geben Sie in ${appliance} die Adresse für ${connection} ein. Wenn es ${connection} nicht braucht, tippen Sie auf das Gerät, dann auf „Mehr“ und auf „Andere Anmeldungen nutzen“.`,
   corrections: {
     apply: {
       reload: 'führen Sie auf dem Hub „sudo latchkey reload“ aus',

@@ -80,6 +80,9 @@ export const health = {
     appliance_asks_often: (appliance: string) =>
       `${appliance} asks for its access much more often than it needs to. There is nothing to do: the hub answers it as usual.`,
   } satisfies Readonly<Record<ApplianceConditionCode | ConnectionConditionCode, (appliance: string) => string>>,
+  /** Of one of several connections of an appliance. */
+  neverServedOf: (appliance: string, connection: string) =>
+    `${appliance} has not fetched its access to ${connection} yet. Enter the address for ${connection} in ${appliance}. If it does not need ${connection}, tap the appliance, then “More”, then “Use other logins”.`,
   /** What to correct if the portal does not accept the hub’s own credentials. */
   corrections: {
     apply: {
