@@ -121,6 +121,45 @@ describe('an appliance that uses several connections', () => {
     expect(await ask(meter, resource('tado'))).toMatch(/^invalid_target/);
   });
 
+  it('no way to write the address of a connection gets the token of another', async () => {
+    const names = [
+      'tado',
+      'TADO',
+      't%61do',
+      'tado/',
+      'tado//',
+      './tado',
+      'x/../tado',
+      'netatmo/../tado',
+      'tado?a',
+      'tado#a',
+    ];
+    const others = [
+      'tado%2f',
+      'tado%00',
+      'netatmo%2f..%2ftado',
+      '..%2fconnections%2ftado',
+      ' tado',
+      'tado;netatmo',
+      '*',
+      '',
+    ];
+    const paths = [...names, ...others].map((name) => `/connections/${name}`);
+    const origins = [`https://127.0.0.1:${hub.httpsPort}`, 'http://localhost', 'https://netatmo@other.example:1'];
+    const foreign = await Promise.all(['tado', 'heating', 'wallbox'].map(tokenOf));
+    const own = await tokenOf('netatmo');
+    const answers = new Set<unknown>();
+    for (const path of paths) {
+      for (const origin of origins) answers.add(await ask(meter, `&resource=${encodeURIComponent(origin + path)}`));
+      const two = `${resource('netatmo')}&resource=${encodeURIComponent(origins[0] + path)}`;
+      answers.add(await ask(meter, two));
+      answers.add(await ask(meter, '', `${path}/oauth/token`).catch(() => 'no answer'));
+    }
+    expect(foreign.filter((token) => answers.has(token))).toEqual([]);
+    const errors = [...answers].filter((answer) => answer !== own);
+    expect(errors.filter((error) => !/^(invalid_target: |no answer$|undefined: )/.test(String(error)))).toEqual([]);
+  });
+
   it('it can be served by a stock client that knows only the address of a connection', async () => {
     const dispatcher = resources.adopt(new Agent({ connect: { ca: client.ca } }), (agent) => agent.destroy());
     const trusting = (...[url, init]: Parameters<typeof fetch>) => fetch(url, { ...init, dispatcher });
