@@ -3,8 +3,10 @@ import { spawn } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
+import { Agent, request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { ACTIVATE, activationSkipReason, fetchCa, knock, prepareActivated } from '../../lan/activated-hub.ts';
 import { eventually } from '../../support/hub-process.ts';
@@ -63,3 +65,26 @@ it.for([
     expect(lines).toEqual([expect.stringContaining(message)]);
   },
 );
+
+it('a client that keeps its connection and asks every second loses no request when a hub of systemd stops', async () => {
+  await using activated = await prepareActivated('["127.0.0.1"]');
+  const { hub, activate } = activated;
+  for (const port of [hub.httpPort, hub.httpsPort]) activate.push('-l', `127.0.0.1:${port}`);
+  await activated.launch();
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const ask = async () => {
+    const [response] = await once(
+      request({ host: '127.0.0.1', port: hub.httpPort, path: '/ca.pem', agent }).end(),
+      'response',
+    );
+    const { localPort: port } = response.socket;
+    await text(response);
+    return { port, ...response.headers };
+  };
+  const { port } = await ask();
+  const ended = hub.kill('SIGTERM');
+  await sleep(1000);
+  expect(await ask()).toMatchObject({ port, connection: 'close' });
+  agent.destroy();
+  await ended;
+});
