@@ -322,25 +322,27 @@ describe('a program that fetches the CA at each start, as in the guide', () => {
     using workspace = bench.createWorkspace(null);
     const dryer = await bench.addAppliance('dryer');
     const { fingerprint } = await bench.hub.ask((control) => control.request('rotateAuthority', { keep: 30 * DAY }));
-    const programs = [(env: NodeJS.ProcessEnv) => workspace.js(guide('js'), { ...dryer, ...env })];
+    const programs = [(env: NodeJS.ProcessEnv) => workspace.js(guide('js'), env)];
     if (missingPackages('golang.org/x/oauth2').length === 0) {
       workspace.write('example.go', guide('go'));
       const go = { GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOCACHE: GO_CACHE };
       expect((await workspace.run('go', ['build', '-o', 'example', 'example.go'], go)).stderr).toBe('');
-      programs.push((env) => workspace.run('./example', [], { ...dryer, ...env }));
+      programs.push((env) => workspace.run('./example', [], env));
     }
-    for (const program of programs) {
-      for (const PIN of [bench.pin, fingerprint])
-        expect(await program({ PIN })).toMatchObject({ status: 0, stderr: '' });
-    }
+    const token = readExample('Get a token with a client secret', 'sh', 'docs/appliances.md');
+    const served = async (program: (typeof programs)[0], PIN: string) => {
+      expect(await program({ PIN })).toMatchObject({ status: 0, stderr: '' });
+      expect(await workspace.sh(token, dryer)).toMatchObject({ status: 0 });
+    };
+    for (const program of programs) for (const pin of [bench.pin, fingerprint]) await served(program, pin);
     await bench.hub.ask((control) => control.request('keepOldAuthority', { keep: 0 }));
     for (const program of programs) {
       expect((await program({})).stderr).toContain('This is not our hub');
-      expect(await program({ PIN: fingerprint })).toMatchObject({ status: 0 });
+      await served(program, fingerprint);
     }
   });
 
-  const guide = (language: string) => readExample('Get a token with a client secret', language, 'docs/appliances.md');
+  const guide = (language: string) => readExample('Trust the hub', language, 'docs/appliances.md');
 });
 
 describe('the announcement of a new CA', () => {
