@@ -13,11 +13,17 @@ export function readExample(heading: string, language: string, page = 'docs/emul
   return text;
 }
 
-/** All code blocks under a heading, see {@link readExample}. */
-export function readExamples(heading: string, language: string, page: string): string[] {
+/** The section under a heading. @throws Error if there is none, or more than one */
+export function readSection(heading: string, page: string): string {
   const guide = readFileSync(join(root, page), 'utf8');
   const [section, ...more] = guide.split(/^## /m).filter((text) => text.startsWith(`${heading}\n`));
   if (section === undefined || more.length > 0) throw new Error(`the guide has not one section ${heading}`);
+  return section;
+}
+
+/** All code blocks under a heading, see {@link readExample}. */
+export function readExamples(heading: string, language: string, page: string): string[] {
+  const section = readSection(heading, page);
   const blocks = [...section.matchAll(/^```(\w+)\n(.*?)^```$/gms)];
   return blocks.flatMap(([, name, text = '']) => (name === language ? [text] : []));
 }
