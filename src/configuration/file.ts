@@ -101,7 +101,16 @@ function parseJson(text: string): unknown {
 /** The state directory if the configuration does not set one. */
 export function defaultStateDirectory(env: NodeJS.ProcessEnv): string {
   const fromSystemd = env['STATE_DIRECTORY']?.split(':')[0];
-  return fromSystemd ?? join(env['XDG_STATE_HOME'] || join(homedir(), '.local/state'), 'latchkey');
+  return fromSystemd ?? join(env['XDG_STATE_HOME'] || join(homeDirectory(), '.local/state'), 'latchkey');
+}
+
+/** A user whom the machine does not know by name, such as a dynamic one of systemd, has none, and Node.js then throws. */
+function homeDirectory(): string {
+  try {
+    return homedir();
+  } catch {
+    return '/';
+  }
 }
 
 /** With a fallback, so that one invalid key does not invalidate the other. */

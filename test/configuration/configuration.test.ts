@@ -9,7 +9,9 @@ import type { HelperPortalConfiguration } from '../../src/configuration/portals.
 import { InvalidKeyFailure } from '../../src/configuration/validation.ts';
 import { DEFAULT_POLICY } from '../../src/core/grants/login-end.ts';
 import { sha256 } from '../../src/system/secret-hash.ts';
+import { root, runCommand } from '../project/checkout.ts';
 import { stateFolder } from '../support/state-folder.ts';
+import { AS_STRANGER } from '../support/unprivileged.ts';
 
 const SECRET = 'portal-secret-0815';
 const WALLBOX_SECRET = 'wallbox-secret-4711';
@@ -524,6 +526,22 @@ describe('the defaults of the configuration', () => {
     expect((await load('hub.state_dir = "/own"', { ...systemd, ...xdg })).stateDirectory).toBe('/own');
     expect((await load('hub.control_socket = "/own.sock"', systemd)).controlSocket).toBe('/own.sock');
   });
+
+  it.skipIf(process.getuid?.() !== 0)(
+    'a user without a name and a home directory has a default directory, too',
+    async () => {
+      const script = 'console.log((await import(process.argv[1])).defaultStateDirectory({}))';
+      const args = ['--input-type=module', '-e', script, join(root, 'src/configuration/file.ts')];
+      const { stdout, stderr } = await runCommand('/usr/bin/env', [
+        '-u',
+        'HOME',
+        ...AS_STRANGER,
+        process.execPath,
+        ...args,
+      ]);
+      expect({ stdout, stderr }).toEqual({ stdout: '/.local/state/latchkey\n', stderr: '' });
+    },
+  );
 });
 
 describe('a declared appliance', () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { CredentialsResponse } from '../../../src/control/messages.ts';
 import type { LoggedRequest } from '../../../src/emulator/http/logged-request.ts';
+import { readExample } from '../../emulator/examples/guide.ts';
 import { OBSERVER_TOOLS, observeWithZeroconf } from '../../netns/observers.ts';
 import { eventually } from '../../support/hub-process.ts';
 import { CONFIGURATION_FILE, InstalledHub, lineMatching, SECRET_FILE, setUpMachine } from './installed-hub.ts';
@@ -182,6 +183,26 @@ describe('a hub as a systemd service', () => {
     expect(withoutRoot).toMatchObject({ status: 0, stderr: lineMatching(/only root can check .* restart/) });
     // The reload runs as root, and must not use a folder that the service could have prepared.
     expect(await hub.machine.sh('find /var/cache/private/latchkey -user root')).toBe('');
+  });
+
+  it('a service with credentials of its own, and one that may administer the hub, get tokens as the guide says', async () => {
+    const { client_id, client_secret } = await hub.addAppliance('reader');
+    await hub.pair('reader');
+    const block = (language: string) =>
+      readExample('A unit of your own', language, 'docs/programs.md')
+        .replaceAll('CLIENT_ID', client_id)
+        .replaceAll('https://api.cloud.example/temperature', 'http://127.0.0.1:8490/api/whoami');
+    await hub.machine.write('/etc/heating.secret', client_secret, '600');
+    await hub.machine.write('/usr/local/bin/read-heating', block('sh'), '755');
+    await hub.machine.write('/etc/systemd/system/read-heating.service', block('ini'));
+    await hub.machine.sh(`printf '[local]\\nport = 8481\\n' >> ${CONFIGURATION_FILE}; systemctl reload latchkey`);
+    await hub.machine.sh('systemctl daemon-reload; systemctl start read-heating', { seconds: 30 });
+    expect(await hub.machine.journal('read-heating')).toContainEqual(expect.stringContaining('"user":"demo"'));
+    const properties = '--property=DynamicUser=yes --property=SupplementaryGroups=latchkey-admin';
+    const token = await hub.machine.sh(
+      `systemd-run --quiet --wait --pipe ${properties} latchkey token reader --min-ttl 5m`,
+    );
+    expect(await hub.whoami(token)).toBe('200');
   });
 
   it('an installed hub sends a goodbye when it is stopped, and completes a refresh that has begun', async () => {
