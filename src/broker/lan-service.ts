@@ -15,6 +15,7 @@ import { typedUserCode } from '../core/portals/login-link.ts';
 import { withTimeout } from '../system/clock.ts';
 import { sha256 } from '../system/secret-hash.ts';
 import type { Broker } from './open-broker.ts';
+import { connectionStatus } from './status/connection-status.ts';
 
 /** The scope of a request; null if it names none, or if the hub ignores it. */
 function relevantScope({ ignoresScope }: Appliance, requested: string | null): string | null {
@@ -22,7 +23,7 @@ function relevantScope({ ignoresScope }: Appliance, requested: string | null): s
 }
 
 /** What the LAN service needs besides the broker. */
-interface LanServiceContext {
+interface LanServiceContext extends Pick<LanService, 'hub'> {
   /** When the daemon was started. */
   readonly started: Instant;
   /** The current CA pin. */
@@ -34,7 +35,7 @@ interface LanServiceContext {
 /** Creates the service behind the OAuth endpoints and the pages on the LAN. */
 export function createLanService(
   broker: Broker,
-  { started, caFingerprint, tokenRequested }: LanServiceContext,
+  { started, hub, caFingerprint, tokenRequested }: LanServiceContext,
 ): LanService {
   const { connections, appliances, grants, pairings, pairingBatches, deviceFlows, sessions, registrations, ready } =
     broker;
@@ -161,6 +162,14 @@ export function createLanService(
       const name = connectionIds(appliance).includes(id) ? connections.byId(id)?.name : undefined;
       return name === undefined ? undefined : { connection: name };
     },
+
+    hub,
+    describeConnections: (appliance) =>
+      connections.allOfAppliance(appliance).map((connection) => {
+        const { name, title } = connection;
+        const { state } = connectionStatus(connection, broker, (userCode) => userCode);
+        return { name, title, cloud: broker.portalOf(connection.portal)?.preset ?? null, state };
+      }),
 
     get caFingerprint() {
       return caFingerprint();

@@ -48,6 +48,8 @@ export interface ConnectedPortal extends PortalPolicy {
   readonly credentialLocation: CredentialLocation;
   /** The scope of a connection that names none; left out if there is none. */
   readonly defaultScope?: string;
+  /** The name of its preset; left out if it has none. */
+  readonly preset?: string;
 }
 
 /** The portal of a connection, with the connection's name. */

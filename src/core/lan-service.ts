@@ -1,5 +1,6 @@
 import type { Appliance } from './appliances/appliance.ts';
 import type { ClientMetadata, RegistrationResult } from './appliances/registration.ts';
+import type { ConnectionState } from './connections/connection-status.ts';
 import type { Named } from './name.ts';
 import type { AuthorizationResponse, StatefulResponse } from './pairings/authorization-response.ts';
 import type { Pairing, PairingFailureReason } from './pairings/pairing.ts';
@@ -94,6 +95,13 @@ export type DevicePollResult =
 interface FoundSession {
   /** The name of the connection; left out if it is not known which of several. */
   readonly connection?: string;
+}
+
+/** A connection as the appliances that use it see it. */
+export interface UsedConnection extends Named {
+  /** The preset of its portal; null if that has none. */
+  readonly cloud: string | null;
+  readonly state: ConnectionState;
 }
 
 /** A connection that a pairing is about, and the appliances that get its tokens. */
@@ -242,6 +250,11 @@ export interface LanService {
   createSession(appliance: Appliance, deviceCode: string, connection: string, deadline: number): Promise<Secret | null>;
   /** What the hub issued this refresh token for; undefined if it issued none such to the appliance. */
   findSession(appliance: Appliance, refreshToken: string): FoundSession | undefined;
+
+  /** The hub, as appliances see it. */
+  readonly hub: Readonly<Record<'id' | 'name' | 'version', string>>;
+  /** The connections that the appliance uses. */
+  describeConnections(appliance: Appliance): readonly UsedConnection[];
 
   /** The CA pin, for the registration response: base64url SHA-256 of the CA's public key. */
   readonly caFingerprint: string;

@@ -198,6 +198,7 @@ export async function startHub(
   const usedAssertions = before?.usedAssertions ?? new AssertionReplayCache();
   const service = createLanService(broker, {
     started,
+    hub: { id: identity.id, name, version: version() },
     caFingerprint: () => endpoints.fingerprint(),
     tokenRequested: (appliance, kind) => counters.tokenRequested(appliance, kind),
   });

@@ -12,9 +12,17 @@ export function administrationOf({ run }: BrokerHarness): BrokerAdministration {
   });
 }
 
+/** The hub of a LAN service. */
+export const HUB = { id: 'latchkey-5f0c9a1e', name: 'Test hub', version: '0.1.0' };
+
 /** The LAN service of the harness's current run. */
 export function lanServiceOf({ run, time }: BrokerHarness): LanService {
-  return createLanService(run, { started: time.now(), caFingerprint: () => '', tokenRequested: () => undefined });
+  return createLanService(run, {
+    hub: HUB,
+    started: time.now(),
+    caFingerprint: () => '',
+    tokenRequested: () => undefined,
+  });
 }
 
 /** Requests a token like an appliance on the home network. @returns the token, or the kind of the result */

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { createLanService } from '../../src/broker/lan-service.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { BrokerHarness } from './broker-harness.ts';
+import { HUB } from './broker-services.ts';
 import { beginFlow } from './logins.ts';
 
 test('a poll and its refresh token wait for a slow store no longer than until the response is due, and may be repeated', async () => {
@@ -11,7 +12,7 @@ test('a poll and its refresh token wait for a slow store no longer than until th
   const [ready, written] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const service = createLanService(
     { ...harness.run, ready: ready.promise },
-    { started: harness.time.now(), caFingerprint: () => '', tokenRequested() {} },
+    { hub: HUB, started: harness.time.now(), caFingerprint: () => '', tokenRequested() {} },
   );
   harness.delayedWrites.set('saveSession', written.promise);
   const deadline = harness.time.uptime + 9500;
@@ -34,7 +35,7 @@ test('polls, user codes and callbacks wait until the pairings of the previous ru
   const ready = Promise.withResolvers<void>();
   const service = createLanService(
     { ...harness.run, ready: ready.promise },
-    { started: harness.time.now(), caFingerprint: () => '', tokenRequested() {} },
+    { hub: HUB, started: harness.time.now(), caFingerprint: () => '', tokenRequested() {} },
   );
   let responses = 0;
   const requests = [

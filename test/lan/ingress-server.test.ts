@@ -137,6 +137,7 @@ describe('the listener for a reverse proxy', () => {
       'POST /connections/:connection/oauth/device_authorization',
       'POST /connections/:connection/oauth/revoke',
       'POST /connections/:connection/oauth/token',
+      'POST /oauth/connections',
       'POST /oauth/device_authorization',
       'POST /oauth/register',
       'POST /oauth/revoke',

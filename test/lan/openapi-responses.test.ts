@@ -123,7 +123,7 @@ function assertion(age: number): Record<string, string> {
   };
 }
 
-const ENDPOINTS = ['/oauth/token', '/oauth/device_authorization', '/oauth/revoke'];
+const ENDPOINTS = ['/oauth/token', '/oauth/device_authorization', '/oauth/revoke', '/oauth/connections'];
 
 test("each response in the hub's OpenAPI document was returned by its operation, with every error, as described", async () => {
   const metadata = '/.well-known/oauth-authorization-server';

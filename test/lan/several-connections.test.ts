@@ -26,6 +26,7 @@ await hub.addPortal(
   },
   { 'away.secret': other.clientSecret },
 );
+await hub.addPortal('cloud', { preset: 'netatmo', client_id: 'x', client_secret_file: 'away.secret' });
 await hub.launch();
 const client = resources.use(await HubClient.of(hub));
 
@@ -36,6 +37,7 @@ const hass = await hub.json<CredentialsResponse>(
   ...['appliance', 'add', 'hass', '--connection', 'netatmo', '--connection', 'tado', '--connection', 'heating'],
 );
 rememberSecrets([hass.client_secret]);
+await hub.addConnection('weather', null, 'cloud');
 const wallbox = await hub.addAppliance('wallbox');
 const meter = await hub.addAppliance('meter', null, null, 'netatmo');
 await hub.pair('wallbox', emulator);
@@ -68,6 +70,23 @@ describe('an appliance that uses several connections', () => {
       expect(await ask(hass, '', `/connections/${name}/oauth/token`)).toBe(token);
       expect(await ask(hass, `${resource(name)}${resource(name)}&audience=a&audience=b`)).toBe(token);
     }
+  });
+
+  it('it learns which connections it uses, of which clouds and in which state, and nothing of others', async () => {
+    const { id, name, version } = (await hub.status()).hub;
+    const ofMeter = parseJsonBody(await client.post('/oauth/connections', {}, meter));
+    const connection = { name: 'netatmo', title: 'netatmo', cloud: null, state: 'active' };
+    expect(ofMeter).toEqual({ hub: { id, name, version }, connections: [connection] });
+    await hub.json('appliance', 'move', 'meter', '--connection', 'netatmo', '--connection', 'weather');
+    const { connections } = parseJsonBody(await client.post('/oauth/connections', {}, meter));
+    const weather = { name: 'weather', title: 'weather', cloud: 'netatmo', state: 'unpaired' };
+    expect(connections).toEqual([connection, weather]);
+    await hub.json('appliance', 'move', 'meter', '--connection', 'netatmo');
+    expectError(
+      await client.post('/oauth/connections', {}, { ...meter, client_secret: 'wrong' }),
+      401,
+      'invalid_client',
+    );
   });
 
   it('it is told which ones there are if it names none, another, or two', async () => {

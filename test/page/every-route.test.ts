@@ -43,6 +43,7 @@ const FOR_ALL: Readonly<Record<Port, readonly string[]>> = {
     'POST /connections/:connection/oauth/device_authorization',
     'POST /connections/:connection/oauth/revoke',
     'POST /connections/:connection/oauth/token',
+    'POST /oauth/connections',
     'POST /oauth/device_authorization',
     'POST /oauth/register',
     'POST /oauth/revoke',

@@ -15,6 +15,7 @@ import type { DatabaseAddress } from '../../src/store/postgres/database/connecti
 import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
+import { HUB } from '../broker/broker-services.ts';
 import { scaleDeadline } from '../support/deadlines.ts';
 import { logTo } from '../support/log-to.ts';
 import type { TestDatabase } from '../support/postgres/server.ts';
@@ -94,7 +95,12 @@ export async function startSiteBroker(
   const links = { endpoint: (path: string) => `https://hub${path}`, shortLink: () => null, fingerprint: () => '' };
   const administration = createBrokerAdministration(broker, links);
   const started = environment.clock.now();
-  const service = createLanService(broker, { started, caFingerprint: () => '', tokenRequested: () => undefined });
+  const service = createLanService(broker, {
+    hub: HUB,
+    started,
+    caFingerprint: () => '',
+    tokenRequested: () => undefined,
+  });
   const owned = parts.move();
   return { broker, store, administration, service, logged, emitted, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }

@@ -68,9 +68,13 @@ export async function connectPortals(
         configuration.type === 'helper'
           ? connectHelperPortal(configuration, credentialLocation, context)
           : await connectOAuth2Portal(configuration, credentialLocation, context);
-      const defaultScope = configuration.type === 'oauth2' ? configuration.settings.defaultScope : null;
+      const { defaultScope = null } = configuration.type === 'oauth2' ? configuration.settings : {};
       const scope = defaultScope === null ? {} : { defaultScope };
-      return [name, { portal, identity, credentialLocation, ...policy, ...scope }] as const;
+      const preset = configuration.type === 'oauth2' ? configuration.preset : null;
+      return [
+        name,
+        { portal, identity, credentialLocation, ...policy, ...scope, ...(preset && { preset: preset.name }) },
+      ] as const;
     }),
   );
   const connected = new Map(entries);

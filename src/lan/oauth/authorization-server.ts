@@ -8,6 +8,7 @@ import {
 } from '../../system/limits/client-rate-limiter.ts';
 import type { AssertionReplayCache } from './assertion-replay-cache.ts';
 import { createClientAuthenticator, type OwnHostPredicate } from './client-authentication.ts';
+import { serveConnectionsEndpoint } from './connections.ts';
 import { serveDeviceAuthorizationEndpoint } from './device-authorization.ts';
 import { sendError } from './errors.ts';
 import type { FormEndpointContext } from './form-endpoint.ts';
@@ -46,6 +47,7 @@ export function serveOAuthEndpoints(
   serveDeviceAuthorizationEndpoint(app, service, context);
   serveRegistrationEndpoint(app, service, environment);
   serveRevocationEndpoint(app, service, context);
+  serveConnectionsEndpoint(app, service, context);
 }
 
 /**

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { CONNECTION_STATES } from '../../core/connections/connection-status.ts';
 import {
   describeOperation,
   type JsonObject,
@@ -59,6 +60,19 @@ const RegistrationResponseSchema = v.strictObject({
 
 /** The revocation response. RFC 7009, 2.2 defines no body, but some libraries parse it. */
 const RevocationResponseSchema = v.strictObject({});
+
+/** What an appliance may know of its connections. */
+const ConnectionsResponseSchema = v.strictObject({
+  hub: v.strictObject({ id: text('As in mDNS'), name: v.string(), version: v.string() }),
+  connections: v.array(
+    v.strictObject({
+      name: text('As in its address, /connections/NAME'),
+      title: text('What people call it'),
+      cloud: v.nullable(text("The preset of its cloud, such as netatmo; null if it is none of the hub's presets")),
+      state: v.picklist(CONNECTION_STATES),
+    }),
+  ),
+});
 
 /** The authorization server metadata (RFC 8414, 2). */
 const MetadataResponseSchema = v.strictObject({
@@ -202,6 +216,22 @@ export const oauthOperations: readonly OAuthOperation[] = [
       ...clientAuthenticationResponses,
       429: tooManyRequests('invalid_client'),
       503: unavailable("The hub can't write its store, or does not know the time and can't check a client_assertion"),
+    },
+  },
+  {
+    method: 'post',
+    path: '/oauth/connections',
+    id: 'connections',
+    summary: 'List the connections that the appliance uses, with their clouds and states',
+    description:
+      'An extension of Latchkey. The parameters are those of the client authentication, if it uses the form.',
+    security: 'client',
+    responses: {
+      200: { description: 'The connections', body: ConnectionsResponseSchema, headers: noStoreHeaders },
+      400: badRequest('invalid_request', 'invalid_target', 'unauthorized_client'),
+      ...clientAuthenticationResponses,
+      429: tooManyRequests('invalid_client'),
+      503: unavailable("The hub does not know the time and can't check a client_assertion"),
     },
   },
   {
