@@ -58,7 +58,16 @@ describe('the repository of the app', () => {
     const found = contentsOf(repository);
     const app = ['CHANGELOG.md', 'DOCS.md', 'README.md', 'apparmor.txt', 'config.yaml', 'icon.png'];
     const files = [...app, 'logo.png', 'translations/de.yaml', 'translations/en.yaml'];
-    expect(found.map(([file]) => file)).toEqual([...files.map((file) => `/latchkey/${file}`), '/repository.yaml']);
+    const modules = ['__init__', 'config_flow', 'hub', 'oauth', 'sensor'].map((name) => `${name}.py`);
+    const integration = [...modules.slice(0, 3), 'manifest.json', ...modules.slice(3)];
+    const translations = ['de', 'en'].map((language) => `translations/${language}.json`);
+    expect(found.map(([file]) => file)).toEqual([
+      '/README.md',
+      ...[...integration, ...translations].map((file) => `/custom_components/latchkey/${file}`),
+      '/hacs.json',
+      ...files.map((file) => `/latchkey/${file}`),
+      '/repository.yaml',
+    ]);
     expect(new Set(found.map(([, mode]) => mode))).toEqual(new Set([0o644]));
   });
 
