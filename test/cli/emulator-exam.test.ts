@@ -1,8 +1,9 @@
-import { mkdtempSync, readdirSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { clientWith } from '../emulator/exam/run-exam.ts';
+import { isRunning } from '../support/processes.ts';
 import { runLatchkey, spawnLatchkey } from './command.ts';
 
 const exam = (...args: string[]) => ['emulator', 'exam', ...args];
@@ -17,6 +18,7 @@ test.each<[what: string, args: string[], message: RegExp]>([
     /--only rotaton: unknown group or situation.*rotation/,
   ],
   ['an unknown format', exam('--format', 'yaml', '--', 'true'), /--format.*table, json, junit/],
+  ['a redirect URI of another machine', exam('--redirect', 'http://192.0.2.1/callback', '--', 'true'), /allowed is an/],
   ['an option of the emulator', exam('--json', '--', 'true'), /unknown option '--json'/],
   ['a command that does not exist', exam(...QUICK, '--', 'no-such-command'), /no-such-command.*not found/],
 ])('emulator exam with %s is wrong usage', async (_, args, message) => {
@@ -60,14 +62,21 @@ test('emulator exam explains a failure with what was seen, what is right and who
   expect(junit?.stdout).toContain('<failure message="with client_secret_basic, an ID with &#34;:&#34;');
 });
 
-test('SIGINT ends an exam with one line, and leaves neither a program nor a folder behind', async () => {
+test.each<[signals: string, isSecond: boolean, end: object]>([
+  ['SIGINT', false, { status: 1, stderr: 'latchkey: the exam was ended by SIGINT; nothing of it runs any more\n' }],
+  ['a second SIGINT', true, { status: 130, stderr: '' }],
+])('%s ends an exam, and leaves neither a program nor a folder behind', async (_, isSecond, end) => {
   const own = mkdtempSync(join(tmpdir(), 'lk-'));
   const folders = () => readdirSync(own).filter((name) => name.startsWith('latchkey-exam-'));
-  const running = spawnLatchkey(exam('--', 'sh', '-c', 'echo $$ >&2; exec sleep 1000'), { TMPDIR: own });
-  await expect.poll(() => folders().length).toBeGreaterThan(0);
+  const running = spawnLatchkey(exam('--', 'sh', '-c', `trap '' TERM; echo $$ > ${own}/pid; sleep 1000`), {
+    TMPDIR: own,
+  });
+  await expect.poll(() => existsSync(join(own, 'pid'))).toBe(true);
+  const pid = Number(readFileSync(join(own, 'pid'), 'utf8'));
   running.process.kill('SIGINT');
+  if (isSecond) await expect.poll(() => running.process.kill('SIGINT')).toBe(false);
   const { status, stdout, stderr } = await running.ended;
-  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
-  expect(stderr).toBe('latchkey: the exam was ended by SIGINT; nothing of it runs any more\n');
+  expect({ status, stdout, stderr }).toEqual({ stdout: '', ...end });
   expect(folders()).toEqual([]);
+  await expect.poll(() => isRunning(pid)).toBe(false);
 });

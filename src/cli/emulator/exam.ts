@@ -1,4 +1,4 @@
-import { Command, Help, Option } from 'commander';
+import { Command, Help, InvalidArgumentError, Option } from 'commander';
 import type { ExamReport } from '../../emulator/exam/exam.ts';
 import { print, printJson } from '../terminal/output.ts';
 import { waitForTerminationSignal } from '../terminal/signals.ts';
@@ -7,6 +7,8 @@ import { examTable, junitReport } from './exam-report.ts';
 interface Options {
   readonly only?: string;
   readonly format: 'table' | 'json' | 'junit';
+  readonly https?: true;
+  readonly redirect?: string;
 }
 
 /** Help without the options of `emulator`, which are not those of the exam. */
@@ -29,14 +31,29 @@ export function examCommand(): Command {
     .addOption(
       new Option('--format <format>', 'the form of the report').choices(['table', 'json', 'junit']).default('table'),
     )
-    .action(async (words: readonly string[], { only, format }: Options, command: Command) => {
+    .option('--https', 'serve the programs over HTTPS; the variables for certificates name the file of its CA')
+    .option(
+      '--redirect <uri>',
+      'the redirect URI of the program, whose port the exam chooses (default: http://127.0.0.1/callback)',
+      parseRedirectUri,
+    )
+    .action(async (words: readonly string[], { format, ...options }: Options, command: Command) => {
       rejectEmulatorOptions(command);
       const terminated = waitForTerminationSignal();
-      const report = await runToEnd(words, only, terminated, command);
+      const report = await runToEnd(words, options, terminated, command);
       if (format === 'json') printJson(report);
       else print(format === 'junit' ? junitReport(report) : examTable(report));
       if (report.failed > 0) process.exitCode = 1;
     });
+}
+
+function parseRedirectUri(text: string): string {
+  const url = URL.parse(text);
+  const isLoopback = ['127.0.0.1', 'localhost'].includes(url?.hostname ?? '');
+  if (url?.protocol === 'http:' && isLoopback && url.port === '') return text;
+  throw new InvalidArgumentError(
+    'allowed is an address such as http://localhost/callback, on 127.0.0.1 or localhost, without a port.',
+  );
 }
 
 /** Commander takes options of `emulator` after `exam`, too. */
@@ -49,14 +66,13 @@ function rejectEmulatorOptions(command: Command): void {
 
 async function runToEnd(
   words: readonly string[],
-  only: string | undefined,
+  { only, https, redirect }: Omit<Options, 'format'>,
   terminated: Promise<NodeJS.Signals | null>,
   command: Command,
 ): Promise<ExamReport> {
-  const [{ runExam }, { ExamError }, { killAllClients }, { selectSituations, SELECTIONS }] = await Promise.all([
+  const [{ abandonExams, runExam }, { ExamError }, { selectSituations, SELECTIONS }] = await Promise.all([
     import('../../emulator/exam/exam.ts'),
     import('../../emulator/exam/admission.ts'),
-    import('../../emulator/exam/client-process.ts'),
     import('../../emulator/exam/situations/all.ts'),
   ]);
   const situations = selectSituations(only);
@@ -65,7 +81,7 @@ async function runToEnd(
     command.error(`error: --only ${only}: unknown group or situation${didYouMean(only ?? '', SELECTIONS)}`);
   }
   // Also after a second signal, which ends this process at once.
-  process.once('exit', killAllClients);
+  process.once('exit', abandonExams);
   const interrupted = new AbortController();
   void terminated.then((signal) =>
     interrupted.abort(new ExamError(`the exam was ended by ${signal}; nothing of it runs any more`)),
@@ -77,7 +93,8 @@ async function runToEnd(
       process.stderr.write(`\r${done} of ${situations.length} situations${done === situations.length ? '\n' : ''}`);
   };
   try {
-    return await runExam({ command: words, situations, signal: interrupted.signal, onResult });
+    const options = { command: words, situations, tls: https, redirectUri: redirect };
+    return await runExam({ ...options, signal: interrupted.signal, onResult });
   } catch (error) {
     if (error instanceof ExamError && error.isUsage) command.error(`error: ${error.message}`);
     throw error;

@@ -57,8 +57,6 @@ function rejectFlood(sitting: Sitting): void {
   );
 }
 
-/** Seconds that a program has to begin a login. */
-const BEGIN_TIMEOUT = 15;
 /** Calls without a login that show that it begins none. */
 const CALLS_WITHOUT_LOGIN = 5;
 
@@ -77,7 +75,7 @@ export async function findFlow(sitting: Sitting, flow: Flow): Promise<string | n
   if (flow === 'refresh') return null;
   const [not, begins] = BEGINNINGS[flow];
   const isOver = () => begins(sitting) || sitting.client.ended !== null || sitting.calls().length > CALLS_WITHOUT_LOGIN;
-  await sitting.until('a login', isOver, { seconds: BEGIN_TIMEOUT, mayEnd: true }).catch((error: unknown) => {
+  await sitting.until('a login', isOver, { mayEnd: true }).catch((error: unknown) => {
     if (!(error instanceof Judgement)) throw error;
   });
   if (begins(sitting)) return null;

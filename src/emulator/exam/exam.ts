@@ -1,14 +1,25 @@
+import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { monotonicNow } from '../../system/clock.ts';
+import { startEmulator } from '../emulator.ts';
 import { admit, findFlow } from './admission.ts';
+import { killAllClients } from './client-process.ts';
 import { Judgement } from './judgement.ts';
 import type { Flow, Setup } from './setup.ts';
 import { Sitting, type SittingContext } from './sitting.ts';
 import { type ExamResult, FLOW_OF, type Situation } from './situation.ts';
 
-/** Situations that run at the same time. */
-const MAX_PARALLEL = 10;
+/** Situations that run at the same time, and how many do on a machine that is as slow as can be. */
+const [MAX_PARALLEL, MIN_PARALLEL] = [10, 3];
+/** The programs of an exam alone slow a small machine down that much. */
+const OWN_SLOWNESS = 2;
+/** No machine counts as slower than this. */
+const MAX_SLOWNESS = 10;
+
+/** The redirect URI of programs that may have any, but for its port. */
+const REDIRECT_URI = 'http://127.0.0.1/callback';
 
 /** A client that does not replace its refresh token can sit the exam, too. */
 const ADMISSION: Setup = { settings: { refreshRotation: 'never' } };
@@ -29,10 +40,23 @@ export interface ExamOptions {
   /** The program and its arguments. */
   readonly command: readonly string[];
   readonly situations: readonly Situation[];
+  /** For programs that accept no plain HTTP. Default: false. */
+  readonly tls?: boolean | undefined;
+  /** An http URL of a loopback host, whose port the exam replaces. Default: {@link REDIRECT_URI}. */
+  readonly redirectUri?: string | undefined;
   /** Ends the exam; it then rejects with the reason. */
   readonly signal: AbortSignal;
   /** Called after each situation. */
   readonly onResult?: (result: ExamResult) => void;
+}
+
+/** The folders of the exams that run now. */
+const folders = new Set<string>();
+
+/** Ends all exams at once, with their programs and folders, for a process that must end now. */
+export function abandonExams(): void {
+  killAllClients();
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 }
 
 /**
@@ -40,16 +64,28 @@ export interface ExamOptions {
  * Nothing of it is left when the promise settles.
  * @throws ExamError if the program can't sit an exam
  */
-export async function runExam({ command, situations, signal, onResult }: ExamOptions): Promise<ExamReport> {
+export async function runExam({
+  command,
+  situations,
+  tls = false,
+  redirectUri = REDIRECT_URI,
+  signal,
+  onResult,
+}: ExamOptions): Promise<ExamReport> {
   const root = await mkdtemp(join(tmpdir(), 'latchkey-exam-'));
+  folders.add(root);
   const failed = new AbortController();
   let isStubborn = false;
+  const slowness = new Slowness();
   const contextIn = (name: string): SittingContext => ({
     command,
     folder: join(root, name),
+    tls,
+    redirectUri,
     signal: AbortSignal.any([signal, failed.signal]),
     // A program that has ignored SIGTERM once will do it again.
     stopTimeout: () => (isStubborn ? 500 : 5000),
+    slowness: slowness.factor,
   });
   const begin = async <Result>(
     name: string,
@@ -59,7 +95,7 @@ export async function runExam({ command, situations, signal, onResult }: ExamOpt
   ) => {
     const context = contextIn(name);
     context.signal.throwIfAborted();
-    const sitting = await Sitting.begin(situation, flow, context);
+    const sitting = await slowness.measure(() => Sitting.begin(situation, flow, context));
     try {
       return await work(sitting);
     } finally {
@@ -67,8 +103,12 @@ export async function runExam({ command, situations, signal, onResult }: ExamOpt
       isStubborn ||= sitting.clients.some(({ ignoredStop }) => ignoredStop);
     }
   };
-  const limit = new Limiter(MAX_PARALLEL);
+  const limit = new Limiter(() => {
+    const parallel = Math.floor((MAX_PARALLEL * OWN_SLOWNESS) / slowness.factor);
+    return Math.min(Math.max(parallel, MIN_PARALLEL), MAX_PARALLEL);
+  });
   try {
+    await slowness.measure(async () => (await startEmulator()).close());
     const refreshes = await begin('admission', 'refresh', ADMISSION, admit);
     const flows = new Map<Flow, Promise<string | null>>([['refresh', Promise.resolve(refreshes)]]);
     const whyNot = (flow: Flow) => {
@@ -106,6 +146,7 @@ export async function runExam({ command, situations, signal, onResult }: ExamOpt
     failed.abort();
     await limit.idle();
     await rm(root, { recursive: true, force: true });
+    folders.delete(root);
   }
 }
 
@@ -118,28 +159,43 @@ async function sit({ happens }: Situation, sitting: Sitting): Promise<Pick<ExamR
   }
 }
 
+/** How much longer something takes than on an idle machine, by the exam's own work. */
+class Slowness {
+  /** From 1 to {@link MAX_SLOWNESS}. */
+  factor = 1;
+
+  /** Compares the time of a piece of work that waits for nothing with its processor time. */
+  async measure<Result>(work: () => Promise<Result>): Promise<Result> {
+    const [began, before] = [monotonicNow(), process.cpuUsage()];
+    const result = await work();
+    const { user, system } = process.cpuUsage(before);
+    const measured = (1000 * (monotonicNow() - began)) / (user + system);
+    this.factor = Math.min(Math.max((this.factor + measured) / 2, 1), MAX_SLOWNESS);
+    return result;
+  }
+}
+
 /** Runs some pieces of work at a time, in their order. */
 class Limiter {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
+  readonly #limit: () => number;
+  #waiting: (() => void)[] = [];
   readonly #running = new Set<Promise<unknown>>();
 
-  constructor(limit: number) {
-    this.#free = limit;
+  constructor(limit: () => number) {
+    this.#limit = limit;
   }
 
   async run<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.#free === 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#free -= 1;
+    while (this.#running.size >= this.#limit()) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     const running = work();
     this.#running.add(running);
     try {
       return await running;
     } finally {
       this.#running.delete(running);
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#free += 1;
-      else next();
+      const waiting = this.#waiting;
+      this.#waiting = [];
+      for (const next of waiting) next();
     }
   }
 

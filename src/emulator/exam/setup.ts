@@ -1,4 +1,8 @@
+import { once } from 'node:events';
+import * as http from 'node:http';
+import * as https from 'node:https';
 import { createServer } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { systemRandom } from '../../system/random.ts';
 import type { Emulator } from '../emulator.ts';
 import type { FaultOptions } from '../faults/kinds.ts';
@@ -6,7 +10,7 @@ import type { ClientOptions } from '../options.ts';
 import type { SettingOptions } from '../settings/settings.ts';
 import { NOT_OF_THE_CLIENT } from './wire.ts';
 
-/** The lifetime of access tokens, in seconds: a client that lives by `expires_in` refreshes as often as one that waits for a 401. */
+/** The lifetime of access tokens, in seconds, on an idle machine: a client that lives by `expires_in` refreshes as often as one that waits for a 401. */
 export const TOKEN_LIFETIME = 2;
 
 /**
@@ -29,10 +33,14 @@ export interface Setup {
   readonly ownLogin?: true;
 }
 
-/** What a program knows of the server and of itself. It inherits none of these variables. */
+/**
+ * What a program knows of the server and of itself. It inherits none of these variables.
+ * @param caFile over HTTPS the CA of the server, in the variables that Node, OpenSSL and Python read; otherwise null
+ */
 export function programEnvironment(
   { frontendUrl, clientId, clientSecret }: Emulator,
   flow: Flow,
+  caFile: string | null,
 ): Readonly<Record<string, string | undefined>> {
   const isKnown = flow !== 'mcp';
   const hasCode = flow === 'code' || flow === 'refresh';
@@ -44,6 +52,7 @@ export function programEnvironment(
     OAUTH_CLIENT_SECRET: isKnown ? clientSecret : undefined,
     OAUTH_AUTHORIZATION_ENDPOINT: hasCode ? `${frontendUrl}/oauth2/authorize` : undefined,
     OAUTH_DEVICE_AUTHORIZATION_ENDPOINT: hasDevice ? `${frontendUrl}/oauth2/device_authorization` : undefined,
+    ...(caFile !== null && { NODE_EXTRA_CA_CERTS: caFile, SSL_CERT_FILE: caFile, REQUESTS_CA_BUNDLE: caFile }),
   };
 }
 
@@ -59,14 +68,20 @@ export async function mintRefreshToken(emulator: Emulator, redirectUri: string):
     client_id: clientId,
     ...(clientSecret !== '' && { client_secret: clientSecret }),
   });
-  const response = await fetch(`${frontendUrl}/oauth2/token`, {
-    method: 'POST',
-    headers: { [NOT_OF_THE_CLIENT]: '1' },
-    body: form,
-  });
-  const tokens: unknown = await response.json();
+  const tokens: unknown = JSON.parse(await requestToken(emulator, form));
   if (typeof tokens === 'object' && tokens !== null && 'refresh_token' in tokens) return String(tokens.refresh_token);
   throw new Error('the emulator issued no refresh token');
+}
+
+/** Sends a token request that is not the client's. @returns the body of the response */
+export async function requestToken({ frontendUrl, ca }: Emulator, form: URLSearchParams): Promise<string> {
+  const headers = { [NOT_OF_THE_CLIENT]: '1', 'content-type': 'application/x-www-form-urlencoded' };
+  const url = `${frontendUrl}/oauth2/token`;
+  const options = { method: 'POST', headers, ...(ca !== null && { ca }) };
+  const request = (ca === null ? http : https).request(url, options);
+  request.end(form.toString());
+  const [response] = (await once(request, 'response')) as [http.IncomingMessage];
+  return text(response);
 }
 
 /** Below the range from which systems take ports for connections and for listeners on any port. */

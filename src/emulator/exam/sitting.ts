@@ -6,13 +6,23 @@ import type { RequestFault } from '../faults/kinds.ts';
 import { type Visit, visit } from './browser.ts';
 import { ClientProcess } from './client-process.ts';
 import { fail } from './judgement.ts';
-import { type Flow, freePort, mintRefreshToken, programEnvironment, type Setup, TOKEN_LIFETIME } from './setup.ts';
-import { isGranted, isRefresh, NOT_OF_THE_CLIENT, Wire, type WireRequest } from './wire.ts';
+import {
+  type Flow,
+  freePort,
+  mintRefreshToken,
+  programEnvironment,
+  requestToken,
+  type Setup,
+  TOKEN_LIFETIME,
+} from './setup.ts';
+import { isGranted, isRefresh, Wire, type WireRequest } from './wire.ts';
 
-/** Seconds after which a client that does nothing hangs. */
+/** Seconds after which a client that does nothing hangs, on a machine that is not slow. */
 const DEADLINE = 20;
-/** Seconds without a request after which a client that is not expected to do more has stopped. */
+/** Seconds without a request after which a client that is not expected to do more has stopped: fewer than its timeouts. */
 const QUIET = 6;
+/** The file of the CA in the folder of a sitting. */
+const CA_FILE = 'ca.pem';
 /** Calls with a dead token after which a client does not come back to life. */
 const MAX_DEAD_CALLS = 12;
 
@@ -26,12 +36,18 @@ export type TokenFault = RequestFault extends infer Fault
 /** What a sitting needs of the exam. */
 export interface SittingContext {
   readonly command: readonly string[];
-  /** An existing folder for its files. */
+  /** A folder for its files, which need not exist. */
   readonly folder: string;
+  /** Whether the server speaks HTTPS, with a private CA. */
+  readonly tls: boolean;
+  /** The client's redirect URI, but for its port. */
+  readonly redirectUri: string;
   /** Ends the exam. */
   readonly signal: AbortSignal;
   /** Milliseconds that programs get to stop. */
   readonly stopTimeout: () => number;
+  /** How much longer than on an idle machine everything takes; at least 1. */
+  readonly slowness: number;
 }
 
 /** What is known when a sitting begins. */
@@ -85,18 +101,20 @@ export class Sitting implements AsyncDisposable {
       changes.emit();
       if (sitting !== undefined) sitting.#decideDevices();
     });
-    const redirectUri = `http://127.0.0.1:${await freePort()}/callback`;
+    const redirectUri = Object.assign(new URL(context.redirectUri), { port: String(await freePort()) }).href;
     const client = setup.client ?? { id: 'exam-client', ...(flow !== 'mcp' && { secret: 'exam-secret' }) };
     const { clientAuthentication, ...settings } = setup.settings ?? {};
+    await mkdir(join(context.folder, 'state'), { recursive: true });
     const emulator = await startEmulator({
-      tokenLifetime: TOKEN_LIFETIME,
+      tls: context.tls,
+      caFile: context.tls ? join(context.folder, CA_FILE) : undefined,
+      tokenLifetime: Math.round(TOKEN_LIFETIME * Math.min(context.slowness, 3)),
       ...settings,
       clients: [{ ...client, redirectUris: [redirectUri] }],
       showSecrets: true,
       faults: setup.faults,
       intercept: wire.interceptor,
     });
-    await mkdir(join(context.folder, 'state'), { recursive: true });
     const refreshToken = flow === 'refresh' ? await mintRefreshToken(emulator, redirectUri) : '';
     if (clientAuthentication !== undefined) emulator.change({ clientAuthentication });
     sitting = new Sitting({ emulator, wire, redirectUri, refreshToken, flow, context, setup, changes });
@@ -137,7 +155,7 @@ export class Sitting implements AsyncDisposable {
    */
   start(query = ''): ClientProcess {
     const environment = {
-      ...programEnvironment(this.emulator, this.#flow),
+      ...programEnvironment(this.emulator, this.#flow, this.#context.tls ? join(this.#context.folder, CA_FILE) : null),
       OAUTH_REFRESH_TOKEN: this.refreshToken || undefined,
       OAUTH_SCOPE: this.#setup.scope,
       OAUTH_REDIRECT_URI: this.redirectUri,
@@ -180,9 +198,25 @@ export class Sitting implements AsyncDisposable {
 
   /** Sends a refresh of the client once more, as a thief would, with its secret. */
   async replay(form: Readonly<Record<string, string>>): Promise<void> {
-    const { frontendUrl, clientId, clientSecret } = this.emulator;
-    const body = new URLSearchParams({ ...form, client_id: clientId, client_secret: clientSecret });
-    await fetch(`${frontendUrl}/oauth2/token`, { method: 'POST', headers: { [NOT_OF_THE_CLIENT]: '1' }, body });
+    const { clientId, clientSecret } = this.emulator;
+    const credentials = { client_id: clientId, client_secret: clientSecret };
+    await requestToken(this.emulator, new URLSearchParams({ ...form, ...credentials }));
+  }
+
+  /** Has the API refuse all access tokens issued so far, before their time. */
+  refuseAccessTokens(): void {
+    for (const { id } of this.emulator.grants()) this.emulator.revoke(id, 'access_tokens');
+  }
+
+  /** Whether the API has refused many calls from a position on, and the client did not refresh. */
+  ignoresRefusals(since: number): boolean {
+    const refused = this.calls(since).filter(({ logged }) => logged.status === 401);
+    return refused.length >= MAX_DEAD_CALLS && this.refreshes(since).length === 0;
+  }
+
+  /** The authorization URLs that the client printed from a position in the list of requests on. */
+  loginsSince(since: number): number {
+    return this.#logins.filter((at) => at >= since).length;
   }
 
   /** Waits until the client has called the API with a valid token. @param since a position in the list of requests */
@@ -212,7 +246,7 @@ export class Sitting implements AsyncDisposable {
   }
 
   #failIfDead(since: number, what: string): void {
-    const isNew = this.#logins.some((at) => at >= since) || this.to('device_authorization', since).length > 0;
+    const isNew = this.loginsSince(since) > 0 || this.to('device_authorization', since).length > 0;
     if (isNew && this.refreshToken !== '' && this.refreshes().some(isGranted)) fail('the client asked for a new login');
     const calls = this.calls(since);
     const dead = calls
@@ -231,7 +265,7 @@ export class Sitting implements AsyncDisposable {
   async until<Found>(
     what: string,
     find: () => Found | null | undefined | false,
-    { seconds = DEADLINE, mayEnd = false } = {},
+    { seconds = Math.round(DEADLINE * this.#context.slowness), mayEnd = false } = {},
   ): Promise<Found> {
     const outcome = await this.#wait(find, seconds, () => (mayEnd ? false : this.client.ended !== null));
     if ('found' in outcome) return outcome.found;
