@@ -1,9 +1,10 @@
 // Sends load to one server over raw sockets, because an HTTP library would need more CPU time than the server. Takes a
 // job as JSON (see load.ts) and prints the result. A response counts when it has been received completely.
+import net from 'node:net';
 import { connect, createSecureContext } from 'node:tls';
 
 const job = JSON.parse(process.argv[2]);
-const { port, loops, connections = 'kept', rate = null, addresses = ['127.0.0.1'] } = job;
+const { port, loops, tls = true, connections = 'kept', rate = null, addresses = ['127.0.0.1'] } = job;
 const secureContext = createSecureContext();
 const latencies = [];
 let sent = 0;
@@ -122,10 +123,10 @@ function open(index) {
   const localAddress = addresses[index % addresses.length];
   const to = { host: '127.0.0.1', port, localAddress, noDelay: true };
   // The certificate is not checked.
-  const socket = connect({ ...to, secureContext, rejectUnauthorized: false });
+  const socket = tls ? connect({ ...to, secureContext, rejectUnauthorized: false }) : net.connect(to);
   const connection = { socket, received: '', onResponse: null, end: () => socket.end() };
   socket.setEncoding('latin1');
-  socket.once('secureConnect', () => resolve(connection));
+  socket.once(tls ? 'secureConnect' : 'connect', () => resolve(connection));
   socket.on('data', (chunk) => receive(connection, chunk));
   socket.on('error', (error) => {
     fail(String(error));

@@ -11,9 +11,11 @@ export interface RequestLoop {
   readonly expected?: string;
 }
 
-/** A load over TLS on one server of this machine, from a separate program on its own core. */
+/** A load on one server of this machine, from a separate program on its own core. */
 export interface LoadParameters {
   readonly port: number;
+  /** Default: true; false is plain HTTP. */
+  readonly tls?: boolean;
   readonly loops: readonly RequestLoop[];
   /** `kept` (the default): one connection per loop. `new`: one per request, with a full TLS handshake. */
   readonly connections?: 'kept' | 'new';
