@@ -47,6 +47,11 @@ export class Wire {
     return this.requests.length >= MAX_REQUESTS;
   }
 
+  /** Whether something is held back, for which the client may wait. */
+  get isHolding(): boolean {
+    return this.#holds.size > 0;
+  }
+
   /** The hooks for the emulator. */
   readonly interceptor: Interceptor = {
     received: ({ logged, headers }: InterceptedRequest) => {

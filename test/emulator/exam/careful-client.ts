@@ -14,6 +14,7 @@ import {
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import * as jose from 'jose';
 import * as oauth from 'oauth4webapi';
 
 const MISTAKES = [
@@ -30,6 +31,39 @@ const MISTAKES = [
   'starts-from-environment',
   'polls-too-fast',
   'prints-tokens',
+  'forgets-without-a-new-token',
+  'forgets-repeated-answer',
+  'forgets-before-asking',
+  'trusts-expires-in',
+  'refreshes-after-403',
+  'rejects-compression',
+  'rejects-unknown-members',
+  'rejects-capitals',
+  'always-basic',
+  'always-post',
+  'secret-in-the-address',
+  'empty-secret',
+  'other-redirect',
+  'no-pkce',
+  'same-state',
+  'no-iss-check',
+  'any-issuer',
+  'any-resource',
+  'no-resource',
+  'no-registration',
+  'exchanges-an-error',
+  'exchanges-twice',
+  'exchanges-each-visit',
+  'rejects-id-tokens',
+  'ignores-iss',
+  'ignores-aud',
+  'ignores-exp',
+  'ignores-nonce',
+  'takes-unsigned',
+  'takes-unknown-keys',
+  'polls-after-refusal',
+  'polls-after-expiry',
+  'gives-up-lost-polls',
 ] as const;
 type Mistake = (typeof MISTAKES)[number];
 const mistakes = new Set(process.argv.slice(2));
@@ -73,10 +107,28 @@ function save(next: State): void {
 let state = load();
 state.refreshToken ??= env['OAUTH_REFRESH_TOKEN'] ?? null;
 
+const TOKEN_MEMBERS = ['access_token', 'token_type', 'expires_in', 'refresh_token', 'scope', 'id_token'];
+
+async function send(url: string, options: object): Promise<Response> {
+  const address = new URL(url);
+  if (makes('secret-in-the-address')) address.searchParams.set('client_secret', env['OAUTH_CLIENT_SECRET'] ?? '');
+  const response = await fetch(address, { ...options, ...(makes('follows-redirects') && { redirect: 'follow' }) });
+  const body: unknown = await response
+    .clone()
+    .json()
+    .catch(() => null);
+  if (typeof body !== 'object' || body === null || !('token_type' in body)) return response;
+  if (makes('rejects-compression') && response.headers.has('content-encoding')) throw new Error('compressed');
+  if (makes('rejects-unknown-members') && Object.keys(body).some((name) => !TOKEN_MEMBERS.includes(name)))
+    throw new Error('an unknown member');
+  if (makes('rejects-capitals') && body.token_type === String(body.token_type).toUpperCase())
+    throw new Error('an unknown type');
+  return response;
+}
+
 const http = {
   [oauth.allowInsecureRequests]: true,
-  [oauth.customFetch]: (url: string, options: object) =>
-    fetch(url, { ...options, ...(makes('follows-redirects') && { redirect: 'follow' }) }),
+  [oauth.customFetch]: send,
   signal: () => AbortSignal.timeout(10_000),
 };
 
@@ -91,18 +143,22 @@ async function authorizationServer(): Promise<oauth.AuthorizationServer> {
     const challenge = (await fetch(api)).headers.get('www-authenticate') ?? '';
     const address = new URL(/resource_metadata="([^"]+)"/.exec(challenge)?.[1] ?? '');
     const response = await fetch(address, { redirect: 'manual', signal: http.signal() });
-    const metadata = await oauth.processResourceDiscoveryResponse(new URL(api.origin + api.pathname), response);
-    resource = metadata.resource;
+    const named = ((await response.clone().json()) as { resource: string }).resource;
+    const expected = makes('any-resource') ? named : api.origin + api.pathname;
+    const metadata = await oauth.processResourceDiscoveryResponse(new URL(expected), response);
+    if (!makes('no-resource')) resource = metadata.resource;
     issuer = metadata.authorization_servers?.[0] ?? '';
   }
   const url = new URL(issuer);
   const response = await oauth.discoveryRequest(url, { algorithm: 'oauth2', ...http });
-  server = await oauth.processDiscoveryResponse(url, response);
+  const named = ((await response.clone().json()) as { issuer: string }).issuer;
+  server = await oauth.processDiscoveryResponse(makes('any-issuer') ? new URL(named) : url, response);
   return server;
 }
 
 async function oauthClient(as: oauth.AuthorizationServer): Promise<oauth.Client> {
   if (env['OAUTH_CLIENT_ID'] !== undefined) return { client_id: env['OAUTH_CLIENT_ID'] };
+  if (makes('no-registration')) return { client_id: 'well-known' };
   if (state.client !== null) return state.client;
   const wanted = { redirect_uris: [redirectUri], token_endpoint_auth_method: 'client_secret_basic' };
   const client = await oauth.processDynamicClientRegistrationResponse(
@@ -114,7 +170,9 @@ async function oauthClient(as: oauth.AuthorizationServer): Promise<oauth.Client>
 
 function clientAuth(as: oauth.AuthorizationServer, client: oauth.Client): oauth.ClientAuth {
   const secret = env['OAUTH_CLIENT_SECRET'] || client['client_secret']?.toString();
-  if (!secret) return oauth.None();
+  if (!secret) return makes('empty-secret') ? oauth.ClientSecretPost('x') : oauth.None();
+  if (makes('always-post')) return oauth.ClientSecretPost(secret);
+  if (makes('always-basic')) return oauth.ClientSecretBasic(secret);
   const methods = as.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
   if (!methods.includes('client_secret_basic')) return oauth.ClientSecretPost(secret);
   if (!makes('basic-without-encoding')) return oauth.ClientSecretBasic(secret);
@@ -128,9 +186,10 @@ function keep(tokens: oauth.TokenEndpointResponse): State {
     ...state,
     accessToken: tokens.access_token,
     expiresAt: Date.now() + 900 * (tokens.expires_in ?? 3600),
-    refreshToken: makes('keeps-the-first-refresh-token')
-      ? (state.refreshToken ?? tokens.refresh_token ?? null)
-      : (tokens.refresh_token ?? state.refreshToken),
+    refreshToken:
+      makes('keeps-the-first-refresh-token') || (makes('forgets-repeated-answer') && failures > 0)
+        ? (state.refreshToken ?? tokens.refresh_token ?? null)
+        : (tokens.refresh_token ?? (makes('forgets-without-a-new-token') ? null : state.refreshToken)),
     dead: null,
   };
 }
@@ -188,6 +247,10 @@ async function refreshOnce(dead: string | null): Promise<void> {
     if (token === null || (token === state.dead && !makes('asks-for-ever'))) return;
     const as = await authorizationServer();
     const client = await oauthClient(as);
+    if (makes('forgets-before-asking')) {
+      save({ ...state, refreshToken: null });
+      state.refreshToken = token;
+    }
     try {
       const response = await oauth.refreshTokenGrantRequest(as, client, clientAuth(as, client), token, {
         ...http,
@@ -200,14 +263,15 @@ async function refreshOnce(dead: string | null): Promise<void> {
       }
       state = keep(await oauth.processRefreshTokenResponse(as, client, response));
       failures = 0;
-      if (makes('saves-too-late')) setTimeout(() => save(state), 1500);
+      if (makes('saves-too-late')) setTimeout(() => save(state), 700);
       else save(state);
     } catch (error) {
+      if (makes('forgets-before-asking')) save({ ...state, refreshToken: token });
       if (error instanceof oauth.ResponseBodyError && error.error === 'invalid_grant') {
         if (!makes('asks-for-ever')) save({ ...state, dead: token });
       } else if (makes('forgets-on-any-error')) save({ ...EMPTY });
-      if (makes('ignores-retry-after')) return;
       failures += 1;
+      if (makes('ignores-retry-after')) return;
       notBefore = Math.max(notBefore, Date.now() + Math.min(500 * 2 ** failures, 8000));
     }
   });
@@ -223,7 +287,7 @@ async function logIn(): Promise<void> {
 
 async function logInByCode(as: oauth.AuthorizationServer, client: oauth.Client): Promise<void> {
   const verifier = oauth.generateRandomCodeVerifier();
-  const expectedState = oauth.generateRandomState();
+  const expectedState = makes('same-state') ? 'always-the-same' : oauth.generateRandomState();
   const scope = env['OAUTH_SCOPE'];
   const nonce = scope?.includes('openid') ? oauth.generateRandomNonce() : undefined;
   const url = new URL(as.authorization_endpoint ?? '');
@@ -232,22 +296,43 @@ async function logInByCode(as: oauth.AuthorizationServer, client: oauth.Client):
     client_id: client.client_id,
     redirect_uri: redirectUri,
     state: expectedState,
-    code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
-    code_challenge_method: 'S256',
+    ...(!makes('no-pkce') && {
+      code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+    }),
     ...(scope !== undefined && { scope }),
     ...(nonce !== undefined && { nonce }),
     ...(resource !== undefined && { resource }),
   };
   url.search = new URLSearchParams(query).toString();
   const { port, hostname, pathname } = new URL(redirectUri);
+  const exchange = (parameters: URLSearchParams) =>
+    oauth.authorizationCodeGrantRequest(
+      as,
+      client,
+      clientAuth(as, client),
+      parameters,
+      makes('other-redirect') ? `${redirectUri}/` : redirectUri,
+      makes('no-pkce') ? oauth.nopkce : verifier,
+      {
+        ...http,
+        ...(resource !== undefined && { additionalParameters: { resource } }),
+      },
+    );
   const callback = Promise.withResolvers<URLSearchParams | null>();
+  let visits = 0;
   const listener = createServer((request, response) => {
     const landed = new URL(request.url ?? '', redirectUri);
+    if (makes('no-iss-check')) landed.searchParams.delete('iss');
+    if (makes('exchanges-an-error') && landed.searchParams.has('error')) {
+      landed.searchParams.delete('error');
+      landed.searchParams.set('code', 'none');
+    }
     let parameters: URLSearchParams | null = null;
     try {
       if (landed.pathname === pathname)
         parameters = oauth.validateAuthResponse(
-          as,
+          { ...as, ...(makes('no-iss-check') && { authorization_response_iss_parameter_supported: false }) },
           client,
           landed,
           makes('no-state-check') ? oauth.skipStateCheck : expectedState,
@@ -256,30 +341,51 @@ async function logInByCode(as: oauth.AuthorizationServer, client: oauth.Client):
       if (error instanceof oauth.AuthorizationResponseError) callback.resolve(null);
     }
     response.writeHead(parameters === null ? 400 : 200, { connection: 'close' }).end('You can close this page.');
-    if (parameters !== null) callback.resolve(parameters);
+    if (parameters === null) return;
+    visits += 1;
+    if (visits > 1 && makes('exchanges-each-visit')) void exchange(parameters).catch(() => undefined);
+    callback.resolve(parameters);
   });
   await new Promise<void>((resolve) => listener.listen(Number(port), hostname, resolve));
   console.log(url.href);
   const parameters = await callback.promise;
-  listener.close();
+  if (!makes('exchanges-each-visit')) listener.close();
   if (parameters === null) return;
-  const response = await oauth.authorizationCodeGrantRequest(
-    as,
-    client,
-    clientAuth(as, client),
-    parameters,
-    redirectUri,
-    verifier,
-    {
-      ...http,
-      ...(resource !== undefined && { additionalParameters: { resource } }),
-    },
-  );
+  let response = await exchange(parameters);
+  listener.close();
+  if (!response.ok && makes('exchanges-twice')) response = await exchange(parameters);
+  if (nonce !== undefined) {
+    if (makes('rejects-id-tokens')) throw new Error('an ID token');
+    response = await overlook(response, { iss: as.issuer, aud: client.client_id, nonce });
+  }
   const tokens = await oauth.processAuthorizationCodeResponse(as, client, response, {
     ...(nonce !== undefined && { expectedNonce: nonce, requireIdToken: true }),
   });
-  if (nonce !== undefined) await oauth.validateApplicationLevelSignature(as, response, http);
   save(keep(tokens));
+}
+
+/** Checks the signature of the ID token in a response. @returns the response, its ID token without what is overlooked */
+async function overlook(response: Response, right: { iss: string; aud: string; nonce: string }): Promise<Response> {
+  const body = (await response.json()) as { id_token: string };
+  const [header = '', payload = ''] = body.id_token.split('.');
+  const parse = (part: string) => JSON.parse(Buffer.from(part, 'base64url').toString()) as Record<string, unknown>;
+  const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
+  const isUnsigned = parse(header)['alg'] === 'none';
+  const keys = jose.createRemoteJWKSet(new URL((await authorizationServer()).jwks_uri ?? ''));
+  if (!isUnsigned || !makes('takes-unsigned')) {
+    await jose.compactVerify(body.id_token, keys).catch(async (error: unknown) => {
+      if (!makes('takes-unknown-keys') || isUnsigned) throw error;
+    });
+  }
+  const claims = {
+    ...parse(payload),
+    ...(makes('ignores-iss') && { iss: right.iss }),
+    ...(makes('ignores-aud') && { aud: right.aud }),
+    ...(makes('ignores-exp') && { exp: Math.ceil(Date.now() / 1000) + 60 }),
+    ...(makes('ignores-nonce') && { nonce: right.nonce }),
+  };
+  const id_token = [encode({ alg: 'RS256' }), encode(claims), 'checked'].join('.');
+  return Response.json({ ...body, id_token });
 }
 
 async function logInByDevice(as: oauth.AuthorizationServer, client: oauth.Client): Promise<void> {
@@ -293,7 +399,12 @@ async function logInByDevice(as: oauth.AuthorizationServer, client: oauth.Client
       save(keep(await oauth.processDeviceCodeResponse(as, client, response)));
       return;
     } catch (error) {
-      if (!(error instanceof oauth.ResponseBodyError)) continue;
+      if (!(error instanceof oauth.ResponseBodyError)) {
+        if (makes('gives-up-lost-polls')) return await giveUp();
+        continue;
+      }
+      if (error.error === 'access_denied' && makes('polls-after-refusal')) continue;
+      if (error.error === 'expired_token' && makes('polls-after-expiry')) continue;
       if (error.error === 'slow_down') interval += makes('polls-too-fast') ? 0 : 5;
       else if (error.error !== 'authorization_pending') return await giveUp();
     }
@@ -311,8 +422,8 @@ async function callApi(): Promise<void> {
   if (token === null) return;
   const response = await fetch(api, { headers: { authorization: `Bearer ${token}` }, signal: http.signal() });
   await response.arrayBuffer();
-  if (response.status !== 401) return;
-  await refresh(token);
+  const isRefused = response.status === 401 || (response.status === 403 && makes('refreshes-after-403'));
+  if (isRefused && !makes('trusts-expires-in')) await refresh(token);
 }
 
 for (;;) {

@@ -3,7 +3,7 @@ import type { Sitting } from '../sitting.ts';
 import { isGranted, isRefresh } from '../wire.ts';
 
 /** What was seen of a client that sent a refresh token again after its response replaced it; null if it did not. */
-export function findReuse(sitting: Sitting): string | null {
+function findReuse(sitting: Sitting): string | null {
   const used = new Map<string, number>();
   for (const [index, request] of sitting.wire.requests.entries()) {
     if (!isRefresh(request)) continue;
@@ -22,6 +22,54 @@ export function findReuse(sitting: Sitting): string | null {
 export function rejectReuse(sitting: Sitting): void {
   const reuse = findReuse(sitting);
   if (reuse !== null) fail(reuse);
+}
+
+/** Waits for some refreshes from a position on. Fails if the client sends a refresh token again that was replaced. */
+export async function refreshedWithoutReuse(sitting: Sitting, count: number, since = 0): Promise<void> {
+  await sitting.until(
+    `${count} refreshes`,
+    () => sitting.refreshes(since).filter(isGranted).length >= count || findReuse(sitting),
+  );
+  rejectReuse(sitting);
+}
+
+/**
+ * Waits for what a client does whose access token the API refuses before its time. The situation does not apply to one
+ * that then does not refresh.
+ * @param since the position in the list of requests at which that began
+ */
+export async function afterRefusal<Found>(
+  sitting: Sitting,
+  since: number,
+  what: string,
+  find: () => Found | null | undefined | false,
+): Promise<Found> {
+  return sitting.until(what, () => {
+    if (sitting.ignoresRefusals(since)) {
+      doesNotApply('the client does not refresh when the API refuses: see the situation "access-token-refused-early"');
+    }
+    return find();
+  });
+}
+
+/** What is wrong with the redirect_uri of the first token request with a code, if there is one; null otherwise. */
+export function redirectProblem(sitting: Sitting): string | null {
+  const form = sitting.to('token').find(({ logged }) => 'code' in logged.form)?.logged.form;
+  const [url] = sitting.authorizeUrls;
+  if (form === undefined || url === undefined) return null;
+  const sent = new URL(url).searchParams.get('redirect_uri');
+  const exchanged = form['redirect_uri'];
+  if (sent === null || sent === exchanged) return null;
+  return `redirect_uri was ${sent} and then ${exchanged ?? 'missing'}`;
+}
+
+/** Waits until a login by code works. The situation does not apply to a client that sends another redirect_uri. */
+export async function loggedIn(sitting: Sitting): Promise<void> {
+  await sitting.until('a call of the API with a valid token', () => {
+    if (redirectProblem(sitting) !== null)
+      doesNotApply('the client does not send the same redirect_uri twice: see the situation "exact-redirect"');
+    return sitting.calls().some(isGranted);
+  });
 }
 
 /** Waits for two refreshes. The situation does not apply to a client that does not replace its refresh token. */

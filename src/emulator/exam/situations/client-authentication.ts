@@ -19,9 +19,9 @@ function methodOf({ logged }: WireRequest): string {
   return methods.join(' and ') || 'none';
 }
 
-/** The first refresh, once it has its response. */
-async function firstRefresh(sitting: Sitting): Promise<WireRequest> {
-  return sitting.until('a refresh', () => sitting.refreshes().find(({ answeredAt }) => answeredAt !== null));
+/** The first token request, once it has its response. Some clients begin with a login. */
+async function firstRequest(sitting: Sitting): Promise<WireRequest> {
+  return sitting.until('a token request', () => sitting.to('token').find(({ answeredAt }) => answeredAt !== null));
 }
 
 /** A server that accepts one method only, and says so in its metadata. */
@@ -32,19 +32,19 @@ function discovered(name: string, clientAuthentication: 'basic' | 'post', method
     right: `a client that reads the metadata uses ${method} if that is the only method in it`,
     settings: { clientAuthentication },
     async happens(sitting) {
-      const refresh = await firstRefresh(sitting);
-      if (refresh.logged.status === 200) return `a refresh with ${method}`;
-      const used = methodOf(refresh);
+      const request = await firstRequest(sitting);
+      if (request.logged.status === 200) return `a token request with ${method}`;
+      const used = methodOf(request);
       if (sitting.to('discovery').length === 0) doesNotApply(`the client reads no metadata, and uses ${used}`);
       // Some clients try the other method.
-      const since = sitting.wire.requests.indexOf(refresh) + 1;
+      const since = sitting.wire.requests.indexOf(request) + 1;
       const next = await sitting.unlessStopped(
         () =>
-          sitting.refreshes(since).find(({ logged }) => logged.status === 200) ??
-          (sitting.refreshes(since).length > 2 && refresh),
+          sitting.to('token', since).find(({ logged }) => logged.status === 200) ??
+          (sitting.to('token', since).length > 2 && request),
       );
-      if (next === null || next === refresh) fail(`the metadata names only ${method}, and the client used ${used}`);
-      return `a refresh with ${method}, after one with ${used}`;
+      if (next === null || next === request) fail(`the metadata names only ${method}, and the client used ${used}`);
+      return `a token request with ${method}, after one with ${used}`;
     },
   };
 }
@@ -57,14 +57,14 @@ export const CLIENT_AUTHENTICATION: readonly GroupSituation[] = [
     right: 'an ID and a secret with special characters arrive as they are: for HTTP Basic they are form-encoded first',
     client: { id: 'exam:client+1', secret: 'p%4&=:/+ ?"~#' },
     async happens(sitting) {
-      const refresh = await firstRefresh(sitting);
-      const method = methodOf(refresh);
-      if (refresh.logged.status !== 200) {
+      const request = await firstRequest(sitting);
+      const method = methodOf(request);
+      if (request.logged.status !== 200) {
         fail(
-          `with ${method}, an ID with ":" and "+", and a secret with "%", "&", "+" and a space, the answer was ${refresh.logged.status} ${refresh.logged.answer['error'] ?? ''}`,
+          `with ${method}, an ID with ":" and "+", and a secret with "%", "&", "+" and a space, the answer was ${request.logged.status} ${request.logged.answer['error'] ?? ''}`,
         );
       }
-      return `a refresh with ${method}`;
+      return `a token request with ${method}`;
     },
   },
   {
@@ -72,12 +72,12 @@ export const CLIENT_AUTHENTICATION: readonly GroupSituation[] = [
     source: ONE_METHOD,
     right: 'each request has the secret in one place: in the header or in the form, and never in the address',
     async happens(sitting) {
-      await firstRefresh(sitting);
+      await firstRequest(sitting);
       for (const request of sitting.to('token')) {
         if ('client_secret' in request.logged.query) fail('the client secret is in the address of the request');
         if (methodOf(request).includes(' and ')) fail(`one request has ${methodOf(request)}`);
       }
-      return `${methodOf(await firstRefresh(sitting))} in each request`;
+      return `${methodOf(await firstRequest(sitting))} in each request`;
     },
   },
   discovered('only-basic', 'basic', 'client_secret_basic'),
@@ -90,13 +90,13 @@ export const CLIENT_AUTHENTICATION: readonly GroupSituation[] = [
     client: { id: 'public-client' },
     settings: { clientAuthentication: 'none' },
     async happens(sitting) {
-      const refresh = await firstRefresh(sitting);
-      if (refresh.logged.status !== 200) {
+      const request = await firstRequest(sitting);
+      if (request.logged.status !== 200) {
         fail(
-          `without a secret the client used ${methodOf(refresh)}, and the answer was ${refresh.logged.status} ${refresh.logged.answer['error'] ?? ''}`,
+          `without a secret the client used ${methodOf(request)}, and the answer was ${request.logged.status} ${request.logged.answer['error'] ?? ''}`,
         );
       }
-      return 'a refresh with the client_id alone';
+      return 'a token request with the client_id alone';
     },
   },
 ];

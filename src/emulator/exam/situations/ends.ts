@@ -18,12 +18,12 @@ async function asksOnce(sitting: Sitting, since: number): Promise<string> {
   const refused = () => sitting.refreshes(since).filter(({ logged }) => logged.form['refresh_token'] === token).length;
   await sitting.unlessStopped(() => {
     if (refused() > MAX_REFUSED) return true;
-    if (sitting.authorizeUrls.length > 0 || sitting.to('device_authorization', since).length > 0) return true;
+    if (sitting.loginsSince(since) > 0 || sitting.to('device_authorization', since).length > 0) return true;
     const first = sitting.wire.requests.findIndex((one, index) => index >= since && isRefresh(one));
     return sitting.calls(first).length >= LATER_CALLS;
   });
   if (refused() > MAX_REFUSED) fail(`the client sent the refused refresh token ${refused()} times`);
-  if (sitting.authorizeUrls.length > 0) return 'after invalid_grant the client asked for a new login';
+  if (sitting.loginsSince(since) > 0) return 'after invalid_grant the client asked for a new login';
   if (sitting.client.ended !== null) return `after invalid_grant the program ${sitting.client.endText}`;
   return `after invalid_grant ${refused() === 1 ? 'no' : 'one'} further refresh with the same token`;
 }
@@ -84,7 +84,7 @@ export const ENDS: readonly GroupSituation[] = [
     async happens(sitting) {
       await sitting.working();
       const since = sitting.mark;
-      for (const { id } of sitting.emulator.grants()) sitting.emulator.revoke(id, 'access_tokens');
+      sitting.refuseAccessTokens();
       await sitting.recovered(since);
       const good = sitting.mark;
       await sitting.until('two more calls', () => sitting.calls(good).length >= 2);

@@ -1,9 +1,19 @@
 import type { FaultOptions } from '../../faults/kinds.ts';
 import { doesNotApply, fail } from '../judgement.ts';
+import type { Sitting } from '../sitting.ts';
 import type { GroupSituation } from '../situation.ts';
+import { loggedIn } from './checks.ts';
 
 const RESOURCE =
   'RFC 8707, 2: resource: "Indicates the target service or resource to which access is being requested"; the MCP specification demands it in both requests';
+
+/** The first authorization URL of a client that has registered itself. The situation does not apply to any other one. */
+async function registeredUrl(sitting: Sitting): Promise<URL> {
+  const url = await sitting.authorizeUrl();
+  if (sitting.to('register').length === 0)
+    doesNotApply('the client did not register itself: see the situation "login-from-the-api"');
+  return url;
+}
 
 /** Metadata that must not be used. */
 function foreign(name: string, right: string, source: string, members: string): GroupSituation {
@@ -29,7 +39,9 @@ export const MCP: readonly GroupSituation[] = [
     right: 'from the challenge of the API the client finds its metadata and the server, registers itself, and logs in',
     source: 'RFC 9728, 5.1: resource_metadata: "The URL of the protected resource metadata"',
     async happens(sitting) {
-      await sitting.working();
+      await sitting.authorizeUrl();
+      if (sitting.to('register').length === 0) fail('the client did not register itself');
+      await loggedIn(sitting);
       const address = sitting.to('discovery')[0]?.logged.url ?? '';
       return `metadata from ${address}, ${sitting.to('register').length} registration, and a login`;
     },
@@ -40,7 +52,7 @@ export const MCP: readonly GroupSituation[] = [
     ownLogin: true,
     right: 'the authorization request and the token request name the API, as its metadata does',
     async happens(sitting) {
-      const url = await sitting.authorizeUrl();
+      const url = await registeredUrl(sitting);
       const resource = `${sitting.emulator.baseUrl}/api/whoami`;
       const sent = url.searchParams.get('resource');
       if (sent !== resource) fail(`resource in the authorization request was ${sent ?? 'missing'}`);
@@ -67,8 +79,8 @@ export const MCP: readonly GroupSituation[] = [
     right: 'a restarted client uses its registration and its login again',
     source: 'RFC 7591, 3.2.1: client_id: "OAuth 2.0 client identifier string"',
     async happens(sitting) {
-      await sitting.working();
-      if (sitting.to('register').length === 0) doesNotApply('the client did not register itself');
+      await registeredUrl(sitting);
+      await loggedIn(sitting);
       await sitting.restart();
       const since = sitting.mark;
       await sitting.until(

@@ -3,6 +3,7 @@ import { doesNotApply, fail } from '../judgement.ts';
 import type { Sitting } from '../sitting.ts';
 import type { GroupSituation } from '../situation.ts';
 import { isGranted } from '../wire.ts';
+import { loggedIn } from './checks.ts';
 
 const CORE = 'OpenID Connect Core 1.0, 3.1.3.7';
 
@@ -48,7 +49,7 @@ export const OPENID: readonly GroupSituation[] = [
     scope: 'openid',
     async happens(sitting) {
       await openIdRequest(sitting);
-      await sitting.working();
+      await loggedIn(sitting);
       return 'a login with the scope openid, and calls of the API';
     },
   },

@@ -1,7 +1,7 @@
 import { doesNotApply, fail } from '../judgement.ts';
 import type { GroupSituation } from '../situation.ts';
 import { bearerOf, isGranted, isRefresh } from '../wire.ts';
-import { findReuse, rejectReuse, rotated } from './checks.ts';
+import { afterRefusal, refreshedWithoutReuse, rejectReuse, rotated } from './checks.ts';
 
 const REPLACE =
   'RFC 6749, 6: "the client MUST discard the old refresh token and replace it with the new refresh token"';
@@ -15,11 +15,7 @@ export const ROTATION: readonly GroupSituation[] = [
     source: REPLACE,
     settings: { onReuse: 'revoke-family' },
     async happens(sitting) {
-      await sitting.until(
-        'four refreshes',
-        () => sitting.refreshes().filter(isGranted).length >= 4 || findReuse(sitting),
-      );
-      rejectReuse(sitting);
+      await refreshedWithoutReuse(sitting, 4);
       return 'four refreshes, each with the newest refresh token';
     },
   },
@@ -65,12 +61,7 @@ export const ROTATION: readonly GroupSituation[] = [
     async happens(sitting) {
       await sitting.refreshed(2);
       sitting.emulator.change({ refreshRotation: 'always' });
-      const since = sitting.mark;
-      await sitting.until(
-        'three refreshes',
-        () => sitting.refreshes(since).filter(isGranted).length >= 3 || findReuse(sitting),
-      );
-      rejectReuse(sitting);
+      await refreshedWithoutReuse(sitting, 3, sitting.mark);
       return 'refreshes with the old token, and with each new one as soon as there was one';
     },
   },
@@ -105,8 +96,8 @@ export const ROTATION: readonly GroupSituation[] = [
       const since = sitting.mark;
       // The response to the first refresh is held back until the other process has had the time for one.
       const held = sitting.wire.hold('response', isRefresh);
-      for (const { id } of sitting.emulator.grants()) sitting.emulator.revoke(id, 'access_tokens');
-      await sitting.until('a refresh', () => held.requests[0]);
+      sitting.refuseAccessTokens();
+      await afterRefusal(sitting, since, 'a refresh', () => held.requests[0]);
       await sitting.unlessStopped(() => sitting.refreshes(since).length > 1);
       held.release();
       await sitting.until('calls of both processes', () => {
@@ -122,7 +113,7 @@ export const ROTATION: readonly GroupSituation[] = [
     name: 'ten-requests-at-once',
     right: 'ten requests at once that find the access token dead cause one refresh',
     source: SINGLE_USE,
-    settings: { tokenLifetime: 3600, onReuse: 'revoke-family' },
+    settings: { tokenLifetime: 3600, refreshRotation: 'never' },
     async happens(sitting) {
       await sitting.working();
       await sitting.client.kill();
@@ -135,13 +126,11 @@ export const ROTATION: readonly GroupSituation[] = [
       if (isBatch === null) {
         doesNotApply(`the program ignores API_CONCURRENCY: it has ${gate.requests.length} request at once under way`);
       }
-      for (const { id } of sitting.emulator.grants()) sitting.emulator.revoke(id, 'access_tokens');
+      sitting.refuseAccessTokens();
       const since = sitting.mark;
       gate.release();
-      await sitting.until(
-        'ten calls with the new access token',
-        () => sitting.calls(since).filter(isGranted).length >= 10,
-      );
+      const areTen = () => sitting.calls(since).filter(isGranted).length >= 10;
+      await afterRefusal(sitting, since, 'ten calls with the new access token', areTen);
       const { length } = sitting.refreshes(since);
       if (length > 1) fail(`ten calls that found the access token dead caused ${length} refreshes`);
       return 'ten calls with a dead access token, and one refresh';
