@@ -51,6 +51,8 @@ export const STORAGE: readonly GroupSituation[] = [
     settings: { refreshGraceTime: 60, onReuse: 'revoke-family' },
     async happens(sitting) {
       await rotated(sitting);
+      // A call with the new token shows that the client has stored what came with it, if it does so at all.
+      await sitting.working(sitting.mark);
       const restarted = sitting.mark;
       await sitting.restart();
       const first = await sitting.until('a refresh after a restart', () => sitting.refreshes(restarted)[0]);
@@ -63,7 +65,9 @@ export const STORAGE: readonly GroupSituation[] = [
       held.release();
       const since = sitting.mark;
       sitting.start();
-      const again = await sitting.until('a refresh', () => sitting.refreshes(since)[0]);
+      const comesBack = () => sitting.refreshes(since)[0] ?? sitting.loginsSince(since) > 0;
+      const again = await sitting.until('a refresh or a login', comesBack);
+      if (again === true) return fail('after the kill the client asked for a new login');
       if (again.logged.form['refresh_token'] !== lost.logged.form['refresh_token'])
         fail('another refresh token was sent');
       await sitting.recovered(since);
