@@ -31,7 +31,7 @@ mkdirSync(cache, { recursive: true });
 for (const client of CLIENTS) if (names.length === 0 || names.includes(client.name)) examine(client);
 writeFileSync(join(root, 'docs/exam.md'), page());
 
-function examine({ name, version, build, command }: ExaminedClient): void {
+function examine({ name, version, build, command, options = [] }: ExaminedClient): void {
   using scratch = mkdtempDisposableSync(join(tmpdir(), 'latchkey-clients-'));
   const words = { node: process.execPath, adapters: clientsFolder, scratch: scratch.path };
   let found: string;
@@ -44,7 +44,7 @@ function examine({ name, version, build, command }: ExaminedClient): void {
     return;
   }
   const filled = command.map((word) => word.replace(/\{(\w+)\}/, (_all, key: keyof typeof words) => words[key]));
-  const exam = [join(root, 'dist/main.js'), 'emulator', 'exam', '--format', 'json', '--', ...filled];
+  const exam = [join(root, 'dist/main.js'), 'emulator', 'exam', ...options, '--format', 'json', '--', ...filled];
   const { stdout } = spawnSync(process.execPath, exam, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
   // The exam has said why not.
   if (stdout === '') process.exit(1);
@@ -87,7 +87,8 @@ again a second after an error, and stores what it gets. So some failures are mat
 \`retry-after-seconds\`, \`retry-after-date\` and \`too-many-requests\` where it neither waits nor retries by itself, \`no-answer\` where it has no default
 timeout, \`only-basic\` and \`only-post\` where its user chooses the method, \`revoked\` where its error
 has no code to act on. A client that does not do what a group is about, such as a login by device code, has "–" there.
-Latchkey is the hub of this project: the program is one of its appliances, and the hub begins with an imported refresh token.
+@auth/core leaves refreshes to its user, and @okta/okta-auth-js refreshes only for public clients. @azure/msal-node is examined over HTTPS, and always begins with
+a login. Latchkey is the hub of this project: the program is one of its appliances, and the hub begins with an imported refresh token, or with a login of its own.
 
 Passed situations, of those that apply:
 

@@ -14,12 +14,15 @@ export interface ExaminedClient {
   readonly build?: string;
   /** With `{node}`, `{adapters}` and `{scratch}`. */
   readonly command: readonly string[];
+  /** Options of the exam. */
+  readonly options?: readonly string[];
 }
 
 /** A package of npm, locked in `clients/package-lock.json`. */
-function npm(name: string, adapter = `${name}.mjs`): ExaminedClient {
+function npm(name: string, options: readonly string[] = []): ExaminedClient {
+  const adapter = `${name.replace('@', '').replaceAll('/', '-')}.mjs`;
   return {
-    ...{ name, adapter, command: ['{node}', `{adapters}/${adapter}`] },
+    ...{ name, adapter, options, command: ['{node}', `{adapters}/${adapter}`] },
     version(folder) {
       const manifest = JSON.parse(readFileSync(join(folder, 'node_modules', name, 'package.json'), 'utf8')) as {
         version: string;
@@ -49,12 +52,16 @@ export const CLIENTS: readonly ExaminedClient[] = [
   npm('openid-client'),
   npm('oauth4webapi'),
   npm('simple-oauth2'),
-  npm('@badgateway/oauth2-client', 'badgateway-oauth2-client.mjs'),
+  npm('@badgateway/oauth2-client'),
   npm('client-oauth2'),
   npm('axios-oauth-client'),
   npm('google-auth-library'),
-  npm('@modelcontextprotocol/sdk', 'modelcontextprotocol-sdk.mjs'),
+  npm('@modelcontextprotocol/sdk'),
   npm('better-auth'),
+  npm('@auth/core', ['--redirect', 'http://127.0.0.1/auth/callback/cloud']),
+  // It accepts no plain HTTP.
+  npm('@azure/msal-node', ['--https']),
+  npm('@okta/okta-auth-js'),
   npm('oidc-client-ts'),
   npm('passport-oauth2-refresh'),
   npm('node-red-contrib-oauth2'),
@@ -67,6 +74,13 @@ export const CLIENTS: readonly ExaminedClient[] = [
     build:
       'cd "$scratch" && GO111MODULE=off GOPATH=/usr/share/gocode GOCACHE="$scratch/cache" /usr/bin/go build -o client "$adapters/golang-x-oauth2.go"',
     command: ['{scratch}/client'],
+  },
+  {
+    name: 'oidc-agent',
+    adapter: 'oidc-agent.mjs',
+    version: debian('oidc-agent-cli'),
+    command: ['{node}', '{adapters}/oidc-agent.mjs'],
+    options: ['--redirect', 'http://localhost/callback'],
   },
   {
     name: 'latchkey',
