@@ -98,7 +98,7 @@ interface FoundSession {
 }
 
 /** A connection as the appliances that use it see it. */
-export interface UsedConnection extends Named {
+interface UsedConnection extends Named {
   /** The preset of its portal; null if that has none. */
   readonly cloud: string | null;
   readonly state: ConnectionState;
