@@ -386,7 +386,8 @@ status line, the doctor, the metrics and the notices show these conditions and d
   log in again before a login [ends by itself](decisions/login-ends.md).
 - \`info\`: nothing is wrong, but an appliance gets no tokens until somebody logs in for the first time, or the way in which it uses its tokens is
   pointed out: it has not got one yet, it has asked with wrong credentials once or twice, it has not asked for a week, or it asks more than a hundred
-  times as often as a token expires. The last changes no headline, and none of these has a notice.
+  times as often as a token expires. Of an appliance with several connections, this is looked at for each. The last changes no headline, and none of these
+  has a notice.
 
 An appliance that asks with wrong credentials three times is a warning, until it asks with the right ones or gets others. It has no notice, because any
 device in the network can send such requests if it knows the \`client_id\`. They are counted in memory only.
