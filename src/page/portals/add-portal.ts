@@ -149,7 +149,7 @@ export function sendPortalFailure(req: AuthenticatedRequest, error: unknown): Fa
   const text = failures[error.code] ?? appliance.failures.other;
   return sendInstallerPage(
     req,
-    409,
+    error.code === 'portal_unknown' ? 404 : 409,
     failurePage(appliance.nothingChanged, text, { href: '/portals', text: portal.manage }),
   );
 }
