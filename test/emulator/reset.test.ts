@@ -36,7 +36,7 @@ test('a reset clears tokens, log, findings, clock and settings of the emulator, 
   expect((await exchangeCode(emulator, code)).status).toBe(400);
   expect((await get(open.authorize_url)).status).toBe(400);
   expect((await get(open.code_url)).status).toBe(404);
-  await expect(emulator.login({ state: stateOf(open.code_url), user: ALICE.name })).rejects.toThrow(/invalid-state/);
+  await expect(emulator.login({ state: stateOf(open.code_url), user: ALICE.name })).rejects.toThrow(/not issued/);
 
   expect(emulator.clientId).toBe(HEATER.id);
   const after = await obtainTokens(emulator);

@@ -131,6 +131,7 @@ test("each response in the hub's OpenAPI document was returned by its operation,
 
   await token();
   await token({ grant_type: 'password' });
+  await post('/oauth/connections', {}, own());
   for (const path of ENDPOINTS) {
     await post(path, 'scope=a&scope=b', own());
     await post(path, `scope=${'x'.repeat(17_000)}`, own());

@@ -22,7 +22,7 @@ test("the hub's OpenAPI document describes exactly the routes of the OAuth endpo
       ({ method, path }) => method !== 'HEAD' && /^\/(oauth\/(?!authorize)|\.well-known\/oauth-)[^:]*$/.test(path),
     )
     .map(({ method, path }) => `${method} ${path}`);
-  expect(served).toHaveLength(5);
+  expect(served).toHaveLength(6);
   expect(oauthOperations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).sort()).toEqual(served.sort());
 });
 

@@ -56,7 +56,9 @@ test('RFC 9126, 2.2: a request_uri is valid for its client alone, for one login,
   cloud.clock.pass(90);
   const unknown = first.replace(/request_uri=.*/, 'request_uri=urn%3Aunknown');
   for (const url of [refused, expired, unknown]) expect((await get(url)).status, url).toBe(400);
-  await expect(cloud.emulator.login({ authorizeUrl: expired, user: ALICE.name })).rejects.toThrow('expired-request');
+  await expect(cloud.emulator.login({ authorizeUrl: expired, user: ALICE.name })).rejects.toThrow(
+    'a request_uri that has expired or was used',
+  );
   const last = await cloud.push();
   await cloud.emulator.reset();
   expect((await get(last)).status).toBe(400);
