@@ -5,6 +5,7 @@ import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import { type CertificateDateError, MAX_PLAUSIBLE_TIME, MIN_PLAUSIBLE_TIME } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import { monotonicNow } from '../system/clock.ts';
+import { FORM_MEDIA_TYPE } from '../system/http/form.ts';
 import { userAgent } from '../system/version.ts';
 import { decodeContent, parseHttpDate, parseRetryAfter } from './content-encoding.ts';
 
@@ -119,7 +120,7 @@ export async function postForm(
   try {
     const options = {
       method: 'POST' as const,
-      headers: { ...commonHeaders(), 'content-type': 'application/x-www-form-urlencoded', ...headers },
+      headers: { ...commonHeaders(), 'content-type': FORM_MEDIA_TYPE, ...headers },
       body: form.toString(),
     };
     return { kind: 'answer', response: await sendRequest(client, limits, url, options, () => connectedAt) };

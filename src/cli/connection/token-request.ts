@@ -4,6 +4,7 @@ import type { RouteInput, RouteResponse } from '../../control/routes.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
 import { nameFromTitle } from '../../core/name.ts';
 import { isLoopbackHost } from '../../system/addresses.ts';
+import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
 import { readProtectedFile } from '../../system/secret-file.ts';
 import { fetchPinnedCa, HUB_TIMEOUT } from '../hub-trust.ts';
 
@@ -81,7 +82,7 @@ async function post(
     method: 'POST',
     dispatcher,
     signal: AbortSignal.timeout(HUB_TIMEOUT),
-    headers: { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded' },
+    headers: { authorization: `Basic ${basic}`, 'content-type': FORM_MEDIA_TYPE },
     body: new URLSearchParams(form).toString(),
   }).catch((cause: unknown) => {
     throw new Failure('hub_not_running', `${new URL(url).origin} does not respond as the hub`, { cause });

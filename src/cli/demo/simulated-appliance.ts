@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import type { IssuedCredentials } from '../../core/administration.ts';
 import type { Clock } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
+import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
 
 /** The outcome of one token request and one use of the token. */
 export type TokenUseOutcome =
@@ -54,7 +55,7 @@ export class SimulatedAppliance implements AsyncDisposable {
       const response = await request(tokenEndpoint, {
         method: 'POST',
         dispatcher: this.#agent,
-        headers: { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded' },
+        headers: { authorization: `Basic ${basic}`, 'content-type': FORM_MEDIA_TYPE },
         body: 'grant_type=client_credentials',
       });
       const body = await response.body.json();

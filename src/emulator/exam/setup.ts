@@ -3,6 +3,7 @@ import * as http from 'node:http';
 import * as https from 'node:https';
 import { createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
 import { systemRandom } from '../../system/random.ts';
 import type { Emulator } from '../emulator.ts';
 import type { FaultOptions } from '../faults/kinds.ts';
@@ -75,7 +76,7 @@ export async function mintRefreshToken(emulator: Emulator, redirectUri: string):
 
 /** Sends a token request that is not the client's. @returns the body of the response */
 export async function requestToken({ frontendUrl, ca }: Emulator, form: URLSearchParams): Promise<string> {
-  const headers = { [NOT_OF_THE_CLIENT]: '1', 'content-type': 'application/x-www-form-urlencoded' };
+  const headers = { [NOT_OF_THE_CLIENT]: '1', 'content-type': FORM_MEDIA_TYPE };
   const url = `${frontendUrl}/oauth2/token`;
   const options = { method: 'POST', headers, ...(ca !== null && { ca }) };
   const request = (ca === null ? http : https).request(url, options);
