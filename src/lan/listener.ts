@@ -87,8 +87,10 @@ export class Listener implements Disposable {
   #serve: RequestListener | null = null;
   /** The requests that arrived meanwhile. */
   readonly #waiting: Parameters<RequestListener>[] = [];
-  /** The responses that the hub works on, with their connections. */
-  readonly #inProgress = new Map<ServerResponse, Socket>();
+  /** How many requests of each connection the hub works on: numbers, because a map of responses keeps their garbage. */
+  readonly #inProgress = new Map<Socket, number>();
+  /** Called when the hub works on none any more. */
+  #onIdle: () => void = () => undefined;
 
   private constructor(socket: ListeningSocket, options: ListenerOptions) {
     this.#socket = socket;
@@ -162,12 +164,13 @@ export class Listener implements Disposable {
   async #pause(): Promise<void> {
     this.#socket.predecessor = this;
     this.#serve = null;
+    if (this.#inProgress.size === 0) return;
     const cancelDrain = this.#options.timers.after(DRAIN_TIMEOUT, () => {
-      for (const connection of this.#inProgress.values()) connection.destroy();
+      for (const connection of this.#inProgress.keys()) connection.destroy();
     });
-    await Promise.all(
-      [...this.#inProgress.keys()].map((response) => new Promise((resolve) => response.once('close', resolve))),
-    );
+    await new Promise<void>((resolve) => {
+      this.#onIdle = resolve;
+    });
     cancelDrain();
   }
 
@@ -192,9 +195,17 @@ export class Listener implements Disposable {
       this.#waiting.push([request, response]);
       return;
     }
-    this.#inProgress.set(response, request.socket);
-    response.once('close', () => this.#inProgress.delete(response));
+    const { socket } = request;
+    this.#inProgress.set(socket, (this.#inProgress.get(socket) ?? 0) + 1);
+    response.once('close', () => this.#onEnd(socket));
     this.#serve(request, response);
+  }
+
+  #onEnd(connection: Socket): void {
+    const others = (this.#inProgress.get(connection) ?? 1) - 1;
+    if (others > 0) this.#inProgress.set(connection, others);
+    else this.#inProgress.delete(connection);
+    if (this.#inProgress.size === 0) this.#onIdle();
   }
 
   #refusalOf(connection: Socket): string | null {

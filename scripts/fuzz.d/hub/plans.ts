@@ -25,6 +25,7 @@ export function hubRequests(facts: HubFacts): fc.Arbitrary<FuzzRequest> {
       { arbitrary: token(facts, good), weight: 4 },
       { arbitrary: device(facts, good), weight: 1 },
       { arbitrary: revoke(facts, good), weight: 2 },
+      { arbitrary: connections(facts, good), weight: 1 },
       { arbitrary: register(facts, good), weight: 1 },
       { arbitrary: pair(facts, good), weight: 2 },
       { arbitrary: callback(facts, good), weight: 1 },
@@ -132,6 +133,12 @@ function revoke(facts: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
   const token = one(sometimes(30, facts.known.one('refreshTokens'), facts.known.one('accessTokens')));
   const hint = sometimes(50, member('token_type_hint', entry('access_token')), noMembers);
   return toForm('/oauth/revoke', good, proof(fc.constant(facts.doubter)), mergedMembers(member('token', token), hint));
+}
+
+function connections(facts: HubFacts, good: boolean): fc.Arbitrary<RequestPlan> {
+  const { proof } = valueGenerators(facts, good);
+  const appliances = fc.constantFrom(facts.own, facts.doubter, facts.session.client);
+  return toForm('/oauth/connections', good, proof(appliances), noMembers);
 }
 
 function toForm(
