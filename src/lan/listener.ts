@@ -87,8 +87,8 @@ export class Listener implements Disposable {
   #serve: RequestListener | null = null;
   /** The requests that arrived meanwhile. */
   readonly #waiting: Parameters<RequestListener>[] = [];
-  /** How many requests of each connection the hub works on: numbers, because a map of responses keeps their garbage. */
-  readonly #inProgress = new Map<Socket, number>();
+  /** How many requests the hub works on: a collection of their responses would make V8 keep their garbage for long. */
+  #inProgress = 0;
   /** Called when the hub works on none any more. */
   #onIdle: () => void = () => undefined;
 
@@ -164,9 +164,10 @@ export class Listener implements Disposable {
   async #pause(): Promise<void> {
     this.#socket.predecessor = this;
     this.#serve = null;
-    if (this.#inProgress.size === 0) return;
+    if (this.#inProgress === 0) return;
     const cancelDrain = this.#options.timers.after(DRAIN_TIMEOUT, () => {
-      for (const connection of this.#inProgress.keys()) connection.destroy();
+      const waiting = new Set(this.#waiting.map(([{ socket }]) => socket));
+      for (const connection of this.#draining.busyConnections) if (!waiting.has(connection)) connection.destroy();
     });
     await new Promise<void>((resolve) => {
       this.#onIdle = resolve;
@@ -195,17 +196,12 @@ export class Listener implements Disposable {
       this.#waiting.push([request, response]);
       return;
     }
-    const { socket } = request;
-    this.#inProgress.set(socket, (this.#inProgress.get(socket) ?? 0) + 1);
-    response.once('close', () => this.#onEnd(socket));
+    this.#inProgress += 1;
+    response.on('close', () => {
+      this.#inProgress -= 1;
+      if (this.#inProgress === 0) this.#onIdle();
+    });
     this.#serve(request, response);
-  }
-
-  #onEnd(connection: Socket): void {
-    const others = (this.#inProgress.get(connection) ?? 1) - 1;
-    if (others > 0) this.#inProgress.set(connection, others);
-    else this.#inProgress.delete(connection);
-    if (this.#inProgress.size === 0) this.#onIdle();
   }
 
   #refusalOf(connection: Socket): string | null {

@@ -14,6 +14,8 @@ export interface RequestDraining {
   start(): void;
   /** Closes every connection as soon as it is idle. A request that is not read yet does not count. */
   closeIdle(): void;
+  /** The connections with a request in flight. */
+  readonly busyConnections: readonly Socket[];
 }
 
 /**
@@ -23,13 +25,18 @@ export interface RequestDraining {
  * which must ignore them if the socket is destroyed.
  */
 export function limitInFlightRequests(server: Server, { perConnection, total }: InFlightLimits): RequestDraining {
-  const connections = new WeakMap<Socket, { inFlight: number }>();
+  const connections = new Map<Socket, { inFlight: number }>();
   let inFlight = 0;
   let isDraining = false;
   let closesIdle = false;
-  server.prependListener('request', ({ socket }, response) => {
-    const connection = connections.get(socket) ?? { inFlight: 0 };
+  const add = (socket: Socket) => {
+    const connection = { inFlight: 0 };
     connections.set(socket, connection);
+    socket.once('close', () => connections.delete(socket));
+    return connection;
+  };
+  server.prependListener('request', ({ socket }, response) => {
+    const connection = connections.get(socket) ?? add(socket);
     connection.inFlight += 1;
     inFlight += 1;
     if (isDraining) response.setHeader('connection', 'close');
@@ -47,6 +54,9 @@ export function limitInFlightRequests(server: Server, { perConnection, total }: 
     closeIdle() {
       closesIdle = true;
       server.closeIdleConnections();
+    },
+    get busyConnections() {
+      return [...connections].flatMap(([socket, { inFlight }]) => (inFlight > 0 ? [socket] : []));
     },
   };
 }
