@@ -178,11 +178,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
       emit(event);
     },
   };
-  const portalOf = (id: string) => {
-    const connection = connections.byId(id);
-    const portal = connection && portals.get(connection.portal);
-    return connection && portal && { name: connection.name, ...portal };
-  };
+  const portalOf = (id: string) => portals.get(connections.byId(id)?.portal ?? '');
   const isDamaged = (id: string) => connections.byId(id)?.damaged === true;
   const grants = parts.use(
     new Grants({
@@ -191,6 +187,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
       scheduler,
       referenceClock,
       portalOf,
+      nameOf,
       isDamaged,
       jitterOffset: ports.jitterOffset,
       rankOf: createHubRanking(store.site),

@@ -52,11 +52,6 @@ export interface ConnectedPortal extends PortalPolicy {
   readonly preset?: string;
 }
 
-/** The portal of a connection, with the connection's name. */
-export interface ConnectionPortal extends ConnectedPortal {
-  readonly name: string;
-}
-
 /** The configured portals. */
 export interface ConnectedPortals {
   /** Their names, the default one first. */

@@ -120,7 +120,7 @@ export function holdGrant(grant: Grant, saveLogin: SaveGrant | null = null): Gra
     () => undefined,
     () => 0.5,
   );
-  const logger = new RefreshLogger(environment, schedule, () => undefined);
+  const logger = new RefreshLogger(environment, schedule, { portalOf: () => undefined, nameOf: () => 'heatpump' });
   const stopping = new AbortController().signal;
   const revoke = async (_connection: string, { refreshToken }: RevokedTokens) =>
     holder.revoked.push(refreshToken?.reveal() ?? '');

@@ -25,19 +25,20 @@ import type { Portal, RevokedTokens } from '../../core/portals/portal.ts';
 import type { TokenOutcome } from '../../core/portals/token-outcome.ts';
 import type { FoundGrant, StoredGrant } from '../../core/store.ts';
 import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
-import type { BrokerStore, ConnectionPortal, Environment } from '../ports.ts';
+import type { BrokerStore, ConnectedPortal, Environment } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { ConcurrencyLimiter } from './concurrency-limiter.ts';
 import type { RefreshLogger } from './refresh-logger.ts';
 import type { RefreshSchedule, ScheduledGrant } from './refresh-schedule.ts';
 
 /** Where tokens are revoked, with the name of their connection. */
-export interface RevokingPortal extends Pick<ConnectionPortal, 'name'> {
+export interface RevokingPortal {
+  readonly name: string;
   readonly portal: Pick<Portal, 'revoke'>;
 }
 
 /** Where a refresh is sent. */
-interface RefreshingPortal extends Pick<ConnectionPortal, 'name' | 'identity'> {
+interface RefreshingPortal extends Pick<ConnectedPortal, 'identity'>, RevokingPortal {
   readonly portal: Pick<Portal, 'prepareTokenRequest' | 'refresh' | 'revoke'>;
 }
 
@@ -314,7 +315,7 @@ export class GrantRunner implements ScheduledGrant {
   }
 
   #report(effect: GrantEffect): void {
-    const { logger, environment } = this.#context;
+    const { logger } = this.#context;
     switch (effect.kind) {
       case 'refresh':
         if (this.#isDue || !effect.onlyIfDue) this.#dispatch({ kind: 'refresh', isDue: this.#isDue, isWritten: true });
@@ -335,7 +336,7 @@ export class GrantRunner implements ScheduledGrant {
         logger.refreshed(this.grant, effect.sent);
         break;
       case 'superseded':
-        environment.log.info('refresh_superseded', { connection: logger.nameOf(this.grant.connection) });
+        logger.superseded(this.grant.connection);
         break;
       case 'stored':
         logger.storeWritten();

@@ -4,7 +4,7 @@ import { type Grant, hasScopeChanged } from '../../core/grants/grant.ts';
 import { waitsForNetwork } from '../../core/grants/refresh-health.ts';
 import { isSameIssuer } from '../../core/portals/identity.ts';
 import type { Portal, RevokedTokens } from '../../core/portals/portal.ts';
-import type { BrokerStore, ConnectionPortal, Environment } from '../ports.ts';
+import type { BrokerStore, ConnectedPortal, Environment } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import { ConcurrencyLimiter, type ConcurrencyLimits } from './concurrency-limiter.ts';
@@ -29,8 +29,10 @@ interface GrantsOptions {
   readonly store: BrokerStore;
   readonly scheduler: Scheduler;
   readonly referenceClock: ReferenceClock;
-  /** The name and portal of a connection; undefined if it was removed or its portal is not configured. */
-  readonly portalOf: (connection: string) => ConnectionPortal | undefined;
+  /** The portal of a connection; undefined if it was removed or its portal is not configured. */
+  readonly portalOf: (connection: string) => ConnectedPortal | undefined;
+  /** The name of a connection, or its id if it was removed. */
+  readonly nameOf: (connection: string) => string;
   /** From 0 to 1, always the same for a connection: see `ScheduleInput`. */
   readonly jitterOffset: (connection: string) => number;
   /** Whether nothing may be issued for a connection, because its row in the store was damaged. */
@@ -51,7 +53,7 @@ export class Grants implements AsyncDisposable {
   readonly #environment: Environment;
   readonly #store: BrokerStore;
   readonly #scheduler: Scheduler;
-  readonly #portalOf: (connection: string) => ConnectionPortal | undefined;
+  readonly #portalOf: (connection: string) => ConnectedPortal | undefined;
   readonly #logger: RefreshLogger;
   readonly #context: RunnerContext;
   readonly #grants = new Map<string, GrantRunner>();
@@ -80,7 +82,7 @@ export class Grants implements AsyncDisposable {
     this.#portalOf = portalOf;
     this.schedule = new RefreshSchedule(environment, referenceClock, portalOf, options.jitterOffset, options.rankOf);
     const { schedule } = this;
-    this.#logger = new RefreshLogger(environment, schedule, portalOf);
+    this.#logger = new RefreshLogger(environment, schedule, options);
     this.#context = {
       environment,
       store,
@@ -88,8 +90,8 @@ export class Grants implements AsyncDisposable {
       schedule,
       logger: this.#logger,
       stopping: this.#stopping.signal,
-      revoke: async (connection, tokens, portal = this.#portalOf(connection)) =>
-        portal !== undefined && this.revoke(connection, portal, tokens),
+      revoke: async (connection, tokens, revoking = this.#revokingPortal(connection)) =>
+        revoking !== undefined && this.revoke(connection, revoking, tokens),
     };
     // The age of tokens from before this boot is known now.
     referenceClock.whenConfirmed(() => this.#scheduleAll());
@@ -102,9 +104,8 @@ export class Grants implements AsyncDisposable {
       const { connection } = managed.grant;
       this.#grants.set(connection, managed);
       this.#scheduleRefresh(managed);
-      const connectionPortal = this.#portalOf(connection);
-      if (connectionPortal !== undefined && !this.#isActive(managed))
-        this.#logger.grantSuspended(managed, connectionPortal.identity);
+      const connected = this.#portalOf(connection);
+      if (connected !== undefined && !this.#isActive(managed)) this.#logger.grantSuspended(managed, connected.identity);
     }
     this.#scheduleDailySummary();
   }
@@ -416,8 +417,8 @@ export class Grants implements AsyncDisposable {
   }
 
   #isActive({ grant }: GrantRunner): boolean {
-    const connectionPortal = this.#portalOf(grant.connection);
-    return connectionPortal === undefined || isSameIssuer(grant.issuer, connectionPortal.identity);
+    const connected = this.#portalOf(grant.connection);
+    return connected === undefined || isSameIssuer(grant.issuer, connected.identity);
   }
 
   /** Schedules the next refresh; drops a grant that another hub has deleted. */
@@ -453,16 +454,23 @@ export class Grants implements AsyncDisposable {
   async #refresh(managed: GrantRunner, isAwaited: boolean): Promise<void> {
     const { connection } = managed.grant;
     if (this.stopping.aborted || !this.#isActive(managed) || this.#importing.has(connection)) return;
-    const connectionPortal = this.#portalOf(connection);
+    const connected = this.#portalOf(connection);
     const isFirst = managed.refreshing === null;
-    if (connectionPortal !== undefined)
-      await managed.refresh(connectionPortal, this.#limiterOf(connectionPortal.portal), isAwaited);
-    else if (managed.leasedUntil !== null) await managed.endElsewhere();
+    if (connected !== undefined) {
+      const { portal, identity } = connected;
+      const named = { name: this.#options.nameOf(connection), portal, identity };
+      await managed.refresh(named, this.#limiterOf(portal), isAwaited);
+    } else if (managed.leasedUntil !== null) await managed.endElsewhere();
     else {
       const detail = 'its portal is not in the configuration';
       await managed.fail({ kind: 'misconfigured', detail, portalTime: null });
     }
     if (isFirst) this.#scheduleRefresh(managed);
+  }
+
+  #revokingPortal(connection: string): RevokingPortal | undefined {
+    const connected = this.#portalOf(connection);
+    return connected && { name: this.#options.nameOf(connection), portal: connected.portal };
   }
 
   #limiterOf(portal: Portal): ConcurrencyLimiter {

@@ -4,12 +4,18 @@ import type { Grant } from '../../core/grants/grant.ts';
 import type { RefreshHealth } from '../../core/grants/refresh-health.ts';
 import type { PortalIdentity } from '../../core/portals/identity.ts';
 import type { ProblemCode } from '../../core/reports/problem.ts';
-import type { ConnectionPortal, Environment } from '../ports.ts';
+import type { ConnectedPortal, Environment } from '../ports.ts';
 import { LogDeduplicator, type ProblemSummary } from '../reports/log-deduplicator.ts';
 import type { RefreshSchedule, ScheduledGrant } from './refresh-schedule.ts';
 
 /** A grant and its refresh health. */
 type GrantState = Pick<ScheduledGrant, 'grant' | 'health'>;
+
+/** The portal of each connection, and its name; see the options of {@link Grants}. */
+interface Connections {
+  readonly portalOf: (connection: string) => Pick<ConnectedPortal, 'identity'> | undefined;
+  readonly nameOf: (connection: string) => string;
+}
 
 /** Problems that affect every appliance of a portal; logged once for all of them. */
 const PORTAL_PROBLEMS: readonly ProblemCode[] = [
@@ -37,7 +43,7 @@ const STORE_KEY = 'store';
 export class RefreshLogger {
   readonly #environment: Pick<Environment, 'clock' | 'log' | 'emit'>;
   readonly #schedule: Pick<RefreshSchedule, 'dueAt'>;
-  readonly #portalOf: (connection: string) => ConnectionPortal | undefined;
+  readonly #connections: Connections;
   readonly #deduplicator: LogDeduplicator;
   /** The connections whose first successful refresh of this run has been logged. */
   readonly #succeeding = new Set<string>();
@@ -47,11 +53,11 @@ export class RefreshLogger {
   constructor(
     environment: Pick<Environment, 'clock' | 'log' | 'emit'>,
     schedule: Pick<RefreshSchedule, 'dueAt'>,
-    portalOf: (connection: string) => ConnectionPortal | undefined,
+    connections: Connections,
   ) {
     this.#environment = environment;
     this.#schedule = schedule;
-    this.#portalOf = portalOf;
+    this.#connections = connections;
     this.#deduplicator = new LogDeduplicator(environment.clock);
   }
 
@@ -91,7 +97,7 @@ export class RefreshLogger {
       grant.connection,
     );
     const fields = this.#fields(state, health);
-    const portal = PORTAL_PROBLEMS.includes(code) ? this.#portalOf(grant.connection)?.identity.name : undefined;
+    const portal = PORTAL_PROBLEMS.includes(code) ? this.#portalNameOf(grant.connection) : undefined;
     if (summary === null) this.#environment.log.debug('refresh_failed', fields);
     else this.#environment.log.warn('refresh_failed', { ...fields, portal, ...durationFields(summary) });
   }
@@ -104,12 +110,12 @@ export class RefreshLogger {
     this.#refreshed += 1;
     const { clock, log, emit } = this.#environment;
     emit({ kind: 'refreshed', connection, at: clock.now(), took: this.#elapsedMs(sent) });
-    const connectionPortal = this.#portalOf(connection);
+    const portal = this.#portalNameOf(connection);
     for (const code of PORTAL_PROBLEMS) {
       const resolved = this.#deduplicator.recordResolution(this.#deduplicationKey(connection, code));
       if (resolved !== null) {
         log.info('portal_available', {
-          portal: connectionPortal?.identity.name,
+          portal,
           problem: code,
           ...durationFields(resolved, true),
         });
@@ -122,7 +128,7 @@ export class RefreshLogger {
     const isNoteworthy = hadProblem || !this.#succeeding.has(connection);
     this.#succeeding.add(connection);
     log.at(isNoteworthy ? 'info' : 'debug', 'token_refreshed', {
-      connection: connectionPortal?.name,
+      connection: this.#connections.nameOf(connection),
       expires_in: lifetime / 1000,
       generation,
     });
@@ -140,12 +146,15 @@ export class RefreshLogger {
     this.#environment.emit({ kind: 'token_refused', connection, at: this.#environment.clock.now() });
     const summary = this.#deduplicator.recordOccurrence(`${connection} access_token_rejected`, connection);
     const level = summary === null ? 'debug' : 'warn';
-    this.#environment.log.at(level, 'access_token_rejected', { connection: this.nameOf(connection), generation });
+    this.#environment.log.at(level, 'access_token_rejected', {
+      connection: this.#connections.nameOf(connection),
+      generation,
+    });
   }
 
   /** The connection uses another portal than the one that issued its grant. @param current the portal it uses now */
   grantSuspended({ grant }: GrantState, current: PortalIdentity): void {
-    const connection = this.nameOf(grant.connection);
+    const connection = this.#connections.nameOf(grant.connection);
     this.#environment.log.warn('grant_suspended', {
       connection,
       issued_by: grant.issuer.origin,
@@ -158,7 +167,7 @@ export class RefreshLogger {
 
   storeUnwritable({ grant }: GrantState, error: unknown): void {
     const summary = this.#deduplicator.recordOccurrence(STORE_KEY, grant.connection);
-    const fields = { connection: this.nameOf(grant.connection), error: messageOf(error) };
+    const fields = { connection: this.#connections.nameOf(grant.connection), error: messageOf(error) };
     if (summary === null) this.#environment.log.debug('store_unwritable', fields);
     else this.#environment.log.error('store_unwritable', { ...fields, ...durationFields(summary) });
   }
@@ -168,7 +177,7 @@ export class RefreshLogger {
     const summary = this.#deduplicator.recordOccurrence(`${connection} unexpected`, connection);
     const level = summary === null ? 'debug' : 'error';
     this.#environment.log.at(level, 'refresh_crashed', {
-      connection: this.nameOf(connection),
+      connection: this.#connections.nameOf(connection),
       error: messageOf(error),
     });
   }
@@ -181,7 +190,7 @@ export class RefreshLogger {
 
   /** The hub stops, and a grant that is only in memory is lost. */
   unsavedGrantLost({ grant }: GrantState, error: unknown): void {
-    const connection = this.nameOf(grant.connection);
+    const connection = this.#connections.nameOf(grant.connection);
     this.#environment.log.error('store_unwritable', { connection, error: messageOf(error) });
   }
 
@@ -220,7 +229,7 @@ export class RefreshLogger {
 
   #deduplicationKey(connection: string, code: ProblemCode): string {
     if (code === 'store_unwritable') return STORE_KEY;
-    const portal = this.#portalOf(connection)?.identity.name;
+    const portal = this.#portalNameOf(connection);
     return PORTAL_PROBLEMS.includes(code) && portal !== undefined
       ? `portal ${portal} ${code}`
       : `${connection} ${code}`;
@@ -231,12 +240,16 @@ export class RefreshLogger {
     const now = this.#environment.clock.now().uptime;
     const retryIn = due === null ? null : Math.max(0, Math.round((due - now) / 1000));
     const { code, message } = problem;
-    return { connection: this.nameOf(state.grant.connection), problem: code, message, retry_in: retryIn };
+    return { connection: this.#connections.nameOf(state.grant.connection), problem: code, message, retry_in: retryIn };
   }
 
-  /** The name of a connection; undefined if it was removed. */
-  nameOf(connection: string): string | undefined {
-    return this.#portalOf(connection)?.name;
+  /** Another attempt has replaced this one. */
+  superseded(connection: string): void {
+    this.#environment.log.info('refresh_superseded', { connection: this.#connections.nameOf(connection) });
+  }
+
+  #portalNameOf(connection: string): string | undefined {
+    return this.#connections.portalOf(connection)?.identity.name;
   }
 
   /** Milliseconds since an instant, on the boot clock. */

@@ -3,7 +3,7 @@ import { type Grant, remainingLifetime, tokenAge } from '../../core/grants/grant
 import type { PortalPolicy } from '../../core/grants/login-end.ts';
 import { nextAttemptAt, onDemandAttemptAt, type RefreshHealth } from '../../core/grants/refresh-health.ts';
 import { type RetryContext, refreshPeriod } from '../../core/grants/retry-delays.ts';
-import type { ConnectionPortal, Environment } from '../ports.ts';
+import type { ConnectedPortal, Environment } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 
 /** The part of a grant that its next refresh depends on. */
@@ -24,7 +24,7 @@ export interface ScheduledGrant {
 const STAND_IN_SHARE = 0.1;
 
 /** What a portal says about the refreshes of its grants. */
-type ScheduledPortal = Pick<ConnectionPortal, 'identity' | keyof PortalPolicy>;
+type ScheduledPortal = Pick<ConnectedPortal, 'identity' | keyof PortalPolicy>;
 
 /**
  * When grants are refreshed, and how long their tokens live. Callers that process thousands of grants pass `now`:

@@ -4,7 +4,7 @@ import { GrantImports } from '../../../src/broker/connections/grant-imports.ts';
 import type { GrantRunner } from '../../../src/broker/grants/grant-runner.ts';
 import { Grants } from '../../../src/broker/grants/grants.ts';
 import { createHubRanking } from '../../../src/broker/grants/hub-ranking.ts';
-import type { BrokerStore, ConnectionPortal, Environment } from '../../../src/broker/ports.ts';
+import type { BrokerStore, ConnectedPortal, Environment } from '../../../src/broker/ports.ts';
 import { ReferenceClock } from '../../../src/broker/time/reference-clock.ts';
 import type { Scheduler } from '../../../src/broker/time/scheduler.ts';
 import type { Connection } from '../../../src/core/connections/connection.ts';
@@ -395,13 +395,13 @@ export class ModelHub {
         revoke: async (tokens) =>
           defects.has('late_tokens_are_kept') ? { kind: 'unsupported' } : this.#revokingPortal.revoke(tokens),
       } as Partial<Portal> as Portal,
-      identity: { origin: 'https://portal.example', clientId: 'a-client', name: 'home' },
+      identity: { origin: 'https://portal.example', clientId: 'a-client', name: 'home', otherOrigins: [] },
       credentialLocation: { portal: 'home' },
       retryLostAnswer,
       loginLifetime: null,
       idleLifetime: null,
       refreshEndsAccessToken: false,
-    } as ConnectionPortal;
+    } as ConnectedPortal;
     const referenceClock = new ReferenceClock(environment);
     const grants = new Grants({
       environment,
@@ -409,6 +409,7 @@ export class ModelHub {
       scheduler,
       referenceClock,
       portalOf: () => connectionPortal,
+      nameOf: () => 'home',
       jitterOffset: () => 0,
       isDamaged: () => false,
       stopTime: 0,
