@@ -57,7 +57,7 @@ function applianceAddCommand(): Command {
       'use this connection instead of one of its own; may be repeated: a token request then names one in resource',
       collectNames,
     )
-    .option('--ignore-scopes', 'give it tokens whatever scope its requests name, such as a fixed "…/.default"')
+    .option('--ignore-scopes', 'give it tokens whatever scope its requests name, such as a fixed ".default"')
     .option('--json', 'print JSON')
     .action(async (name: string, options: Options, command: Command) => {
       await using hub = await connectHub(command);

@@ -82,7 +82,7 @@ it('the page prints only the label of an appliance', async (ctx) => {
   await using visit = await openSignedIn(testHub.browser, testHub, PHONE);
   const { page } = visit;
   await page.goto(`${testHub.origin}/appliances/wallbox`);
-  await page.getByText('More').click();
+  await page.getByText('More', { exact: true }).click();
   await page.getByRole('link', { name: 'Label for the cabinet door' }).click();
   await page.getByRole('button', { name: 'Print' }).waitFor();
   await expectUsable(visit, 'label');

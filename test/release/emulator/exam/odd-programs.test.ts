@@ -10,7 +10,7 @@ const program = (text: string, ...args: string[]) => [process.execPath, '--input
 
 test('a program that never calls the API is named as such', async () => {
   await expect(examine(['sleep', '1000'], 'one-method')).rejects.toThrow(
-    'the exam waited 20 s for a call of API_URL in vain',
+    /the exam waited \d+ s for a call of API_URL in vain/,
   );
 });
 
