@@ -227,6 +227,8 @@ it('an open page says that the hub does not respond when it falls silent with op
   await page.clock.install();
   await page.goto(`${silent.origin}/`);
   await enterSetupCode(page, silent.hub);
+  // What is added after the page has been shown appears only once its script runs.
+  await page.locator('main[data-live]').waitFor();
   await silent.hub.addAppliance('before-the-silence');
   await page.locator('#appliance-before-the-silence').waitFor();
   process.kill(silent.hub.pid, 'SIGSTOP');
