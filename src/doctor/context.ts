@@ -14,7 +14,7 @@ import { helperAddresses } from '../portal/helper/helper-portal.ts';
 import { contactedAddresses } from '../portal/oauth2/portal-checks.ts';
 import { type PortalProbe, type ProbedAddress, probeOrigins, type ResolvedAddress } from '../portal/probe.ts';
 import { systemClock, systemTimers } from '../system/clock.ts';
-import { didYouMean } from '../system/did-you-mean.ts';
+import { nearestName } from '../system/did-you-mean.ts';
 import { readSecret } from '../system/secret-file.ts';
 import { execProgram, readUnit, type SystemdUnit, serviceEnvironment } from './systemd-unit.ts';
 
@@ -125,7 +125,7 @@ export function isConfigurationKeyValid(
 /** Whether an unknown key such as `hub.state_dri` was probably meant to be `hub.state_dir`. */
 function isMisspelling(found: string, key: string): boolean {
   const [[table, name = ''], [ofTable, meant = '']] = [found.split('.'), key.split('.')];
-  return table === ofTable && didYouMean(name, [meant]) !== '';
+  return table === ofTable && nearestName(name, [meant]) !== null;
 }
 
 function isKeyWithin(key: string, table: string): boolean {

@@ -1,3 +1,4 @@
+import * as v from 'valibot';
 import { urlHost } from '../system/addresses.ts';
 import { systemTimers } from '../system/clock.ts';
 import type { JsonObject } from '../system/http/openapi.ts';
@@ -31,11 +32,12 @@ import { RateLimiter } from './http/rate-limit.ts';
 import { RequestLog } from './http/request-log.ts';
 import { compressResponses, createServer } from './http/server.ts';
 import { attachTokenRequestCredentials } from './http/token-request.ts';
+import { choiceOf } from './json.ts';
 import type { Observations } from './oauth/client-audit.ts';
 import { type WaitingDevice, waitingDevices } from './oauth/device-logins.ts';
 import { collectFindings, type Findings } from './oauth/findings.ts';
 import { type Poll, unverifiedStateId, type WaitingLogin, waitingLogins } from './oauth/helper-flows.ts';
-import type { IssuedGrant } from './oauth/issued-grants.ts';
+import { type IssuedGrant, REVOCABLE } from './oauth/issued-grants.ts';
 import { SECRET_KINDS, type SecretKind } from './oauth/issued-secrets.ts';
 import {
   approveDevice,
@@ -50,7 +52,7 @@ import type { EmulatorOptions } from './options.ts';
 import { createPortal, type EmulatedPortal, resetPortal } from './portal.ts';
 import { type EffectiveSettings, resolveSettings } from './settings/effective-settings.ts';
 import type { SettingOptions, Settings } from './settings/settings.ts';
-import { checkChoice, checkMembers, OptionError, pickSettings } from './settings/validation.ts';
+import { checkMembers, OptionError, pickSettings } from './settings/validation.ts';
 import { StateFile } from './state-file.ts';
 import { createTlsCredentials, writeCaFile } from './tls.ts';
 import type { ClockView } from './virtual-clock.ts';
@@ -81,7 +83,7 @@ export interface Emulator extends AsyncDisposable {
   readonly requests: readonly LoggedRequest[];
   /** A copy of the counts of the client audit. */
   readonly observations: Readonly<Observations>;
-  /** The polls of the code_url with this state, oldest first. */
+  /** The polls of the code_url with this state, oldest first. @throws OptionError if the state is no text */
   polls(state: string): readonly Poll[];
   /**
    * Logs a user in, or refuses, without a browser: by the URL that it would open, or by the helper's state, whose
@@ -111,9 +113,9 @@ export interface Emulator extends AsyncDisposable {
   /**
    * Revokes a grant with all its tokens, or only the access tokens issued so far.
    * @returns false if there is no such grant
-   * @throws OptionError if `what` is neither
+   * @throws OptionError if `grantId` is no text, or `what` is neither
    */
-  revoke(grantId: string, what?: 'grant' | 'access_tokens'): boolean;
+  revoke(grantId: string, what?: (typeof REVOCABLE)[number]): boolean;
   /** Signs JWTs with a new key. The JWK Set still has the former one, until the next rotation. */
   rotateSigningKey(): void;
   /** The emulator's time, and its offset from the underlying clock. */
@@ -139,7 +141,11 @@ export interface Emulator extends AsyncDisposable {
   addFault(fault: FaultOptions): FaultView;
   /** A copy of all faults, including used-up ones, oldest first. */
   readonly faults: readonly FaultView[];
-  /** Removes a fault; an origin that it kept down listens again. @returns false if no fault has this ID */
+  /**
+   * Removes a fault; an origin that it kept down listens again.
+   * @returns false if no fault has this ID
+   * @throws OptionError if `id` is no text
+   */
   removeFault(id: string): Promise<boolean>;
   /** Removes all faults. */
   clearFaults(): Promise<void>;
@@ -252,7 +258,10 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
     get observations() {
       return portal.audit.observations;
     },
-    polls: (state) => portal.helperFlows.find(unverifiedStateId(state) ?? '')?.polls.values() ?? [],
+    polls(state) {
+      checkMembers({ state }, { state: v.string() });
+      return portal.helperFlows.find(unverifiedStateId(state) ?? '')?.polls.values() ?? [];
+    },
     async login(request) {
       checkMembers(request, LOGIN_REQUEST);
       const result = await login(portal, request);
@@ -270,7 +279,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
     reset,
     grants: () => portal.grants.all().map(toGrantView),
     revoke(grantId, what = 'grant') {
-      checkChoice('what', what, ['grant', 'access_tokens']);
+      checkMembers({ grantId, what }, { grantId: v.string(), what: choiceOf(REVOCABLE) });
       const grant = portal.grants.find(grantId);
       if (grant === undefined) return false;
       portal.grants.revoke(grant, what);
@@ -296,10 +305,13 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
     get faults() {
       return faults.all();
     },
-    removeFault: (id) => faults.remove(id),
+    async removeFault(id) {
+      checkMembers({ id }, { id: v.string() });
+      return faults.remove(id);
+    },
     clearFaults: () => faults.clear(),
     secretsIssued(...kinds) {
-      for (const kind of kinds) checkChoice('kind', kind, SECRET_KINDS);
+      checkMembers({ kinds }, { kinds: v.array(choiceOf(SECRET_KINDS)) });
       return portal.issuedSecrets.list(kinds);
     },
     close,

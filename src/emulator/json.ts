@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { didYouMean, nearestName } from '../system/did-you-mean.ts';
 
 /** A valid value, or a message that names the member, the value found and the values allowed. */
 export type ParseResult<T> = { readonly value: T } | { readonly problem: string };
@@ -9,22 +10,63 @@ export function parseJson<T>(text: string, schema: v.GenericSchema<unknown, T>):
   return json.success ? validate(json.output, schema) : { problem: 'body: must be valid JSON' };
 }
 
-/** Checks a value. A custom message in the schema completes "must be …". */
-export function validate<T>(value: unknown, schema: v.GenericSchema<unknown, T>): ParseResult<T> {
-  if (Array.isArray(value)) return { problem: 'body: must be an object (found an array)' };
+/**
+ * Checks an object. A custom message in the schema completes "must be …", or begins with "must be" or "is" itself.
+ * @param name what the object itself is called in a message
+ */
+export function validate<T>(value: unknown, schema: v.GenericSchema<unknown, T>, name = 'body'): ParseResult<T> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    const found = Array.isArray(value) ? 'an array' : value === undefined ? 'none' : String(value);
+    return { problem: `${name}: must be an object (found ${found.slice(0, 60)})` };
+  }
   const parsed = v.safeParse(schema, value);
-  return parsed.success ? { value: parsed.output } : { problem: describeIssue(parsed.issues[0]) };
+  if (parsed.success) return { value: parsed.output };
+  // A misspelled member first: the one that was meant may be missing.
+  const issue = parsed.issues.find(({ expected }) => expected === 'never') ?? parsed.issues[0];
+  const member = v.getDotPath(issue)?.slice(0, 100) ?? name;
+  const message = issue.message.startsWith('Invalid ') ? allowedType(issue.expected) : issue.message;
+  return { problem: `${member}: ${/^(must be|is) /.test(message) ? message : mustBe(message, issue)}` };
 }
 
-function describeIssue(issue: v.BaseIssue<unknown>): string {
-  const member = v.getDotPath(issue)?.slice(0, 100) ?? 'body';
-  if (issue.expected === 'never') return `${member}: unknown member; remove it`;
-  if (issue.received === 'undefined' && issue.type === 'strict_object') {
-    return `${member}: is missing`;
-  }
-  const found = issue.received === 'undefined' ? 'none' : issue.received.slice(0, 60);
-  const allowed = issue.message.startsWith('Invalid ') ? (issue.expected ?? 'another value') : issue.message;
-  return `${member}: must be ${allowed} (found ${found})`;
+function mustBe(allowed: string, { received }: v.BaseIssue<unknown>, suggestion = ''): string {
+  return `must be ${allowed} (found ${received === 'undefined' ? 'none' : received.slice(0, 60)}${suggestion})`;
+}
+
+/** The types that valibot expects, in words. */
+const TYPES: Readonly<Record<string, string>> = {
+  string: 'a string',
+  boolean: 'true or false',
+  Array: 'a list',
+  Object: 'an object',
+};
+
+function allowedType(expected: string | null): string {
+  return TYPES[expected ?? ''] ?? 'another value';
+}
+
+/** An object with these members and no others. The message about another one suggests the nearest, or else lists all. */
+export function exactObject<const Entries extends v.ObjectEntries>(entries: Entries) {
+  const names = Object.keys(entries);
+  return v.strictObject(entries, ({ expected, input }) => {
+    if (expected !== 'never') return 'is missing';
+    return `is unknown${didYouMean(String(input), names) || `; allowed: ${names.join(', ') || 'none'}`}`;
+  });
+}
+
+const LIST = new Intl.ListFormat('en-GB', { type: 'disjunction' });
+
+/** One of these values, see {@link choiceMessage}. */
+export function choiceOf<const Value extends string | number>(values: readonly Value[]) {
+  return v.picklist(values, choiceMessage(values));
+}
+
+/** The message about a value that is none of these: it lists them and suggests the nearest. */
+export function choiceMessage(values: readonly (string | number)[]): (issue: v.BaseIssue<unknown>) => string {
+  const names = values.map(String);
+  return (issue) => {
+    const nearest = typeof issue.input === 'string' ? nearestName(issue.input, names) : null;
+    return mustBe(LIST.format(names), issue, nearest === null ? '' : `; did you mean ${nearest}?`);
+  };
 }
 
 /** An instant, RFC 3339, UTC. */

@@ -4,18 +4,24 @@ const MAX_ERROR_RATIO = 0.35;
 /** In characters; longer input is not compared. */
 const MAX_LENGTH = 100;
 
-/**
- * The known name that is most similar to an unknown one, as ` (did you mean NAME?)`; empty if none is similar. Case,
- * `_` and `-` are ignored, because files and programs spell names differently.
- */
+/** The known name that is most similar to an unknown one, as ` (did you mean NAME?)`; empty if none is similar. */
 export function didYouMean(unknown: string, names: readonly string[]): string {
+  const nearest = nearestName(unknown, names);
+  return nearest === null ? '' : ` (did you mean ${nearest}?)`;
+}
+
+/**
+ * The known name that is most similar to an unknown one; null if none is similar. Case, `_` and `-` are ignored, because
+ * files and programs spell names differently.
+ */
+export function nearestName(unknown: string, names: readonly string[]): string | null {
   const typed = normalizeName(unknown);
-  if (typed.length > MAX_LENGTH) return '';
+  if (typed.length > MAX_LENGTH) return null;
   const [nearest] = names
     .map((name) => ({ name, errors: editDistance(typed, normalizeName(name)) }))
     .filter(({ name, errors }) => errors <= Math.min(MAX_ERRORS, MAX_ERROR_RATIO * normalizeName(name).length))
     .sort((a, b) => a.errors - b.errors);
-  return nearest === undefined ? '' : ` (did you mean ${nearest.name}?)`;
+  return nearest?.name ?? null;
 }
 
 function normalizeName(name: string): string {

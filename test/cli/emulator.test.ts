@@ -119,7 +119,7 @@ test.each([
   ['basic = "maybe"', /basic: must be one of accept, refuse \(found "maybe"\)/],
   [`client = "${id}:hush-hush"`, /client: must be a list \(found a string\)/],
   ['client = [true]', /client: must be a list of strings \(found a list\)/],
-  ['[[client]]\nid = "x"\nsecert = "hush-hush"', /client: secert: unknown option \(did you mean secret\?\)/],
+  ['[[client]]\nid = "x"\nsecert = "hush-hush"', /client: secert: is unknown \(did you mean secret\?\)/],
   ['[[user]]\nname = "x"', /user: password: is missing/],
   ['[[fault]]\nkind = "hang"\nendpoint = "tokens"', /--fault: endpoint: must be /],
   ['{"basic":', /options\.toml: is not valid JSON/],
@@ -239,7 +239,10 @@ test('emulator --fault adds faults that are in force from the start', async () =
 
 test.each([
   [['--options', '/nonexistent.toml'], /\/nonexistent\.toml: /],
-  [['--fault', '{"kind":"hang","endpoint":"tokens"}'], /--fault: endpoint: must be .*\(found "tokens"\)/],
+  [
+    ['--fault', '{"kind":"hang","endpoint":"tokens"}'],
+    /--fault: endpoint: must be .*\(found "tokens"; did you mean token\?\)/,
+  ],
   [['--port', '70000'], /--port: must be .* 65535 \(found 70000\)/],
   [['--port', '4001', '--frontend-port', '4001'], /--frontend-port: must differ from port \(found 4001\)/],
   [['--client', 'app:'], /--client.*Must be ID:SECRET or ID/],

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest, RouteHandlerMethod } from 'fastify';
 import { FaultError } from '../faults/fault-body.ts';
 import { addRoute, badRequest, sendNotFound } from '../http/routes.ts';
+import { snakeCase } from '../json.ts';
 import { LoginError } from '../oauth/login.ts';
 import { ClockError } from '../virtual-clock.ts';
 import { controlOperations } from './control.ts';
@@ -19,7 +20,7 @@ export function serveApi(app: FastifyInstance, all: readonly ApiOperation[], api
   }
 }
 
-/** Errors that describe an invalid request. */
+/** Errors that describe an invalid request, and name its member as the library does. */
 const BAD_REQUEST_ERRORS = [LoginError, ClockError, FaultError];
 
 function createHandler({ handle }: ApiOperation, api: ApiContext): RouteHandlerMethod {
@@ -30,7 +31,8 @@ function createHandler({ handle }: ApiOperation, api: ApiContext): RouteHandlerM
       return body === null ? sendNotFound(reply) : reply.send(body);
     } catch (error) {
       if (!BAD_REQUEST_ERRORS.some((type) => error instanceof type)) throw error;
-      return reply.send(badRequest(reply, error instanceof Error ? error.message : ''));
+      const message = error instanceof Error ? error.message : '';
+      return reply.send(badRequest(reply, message.replace(/^\w+(?=:)/, snakeCase)));
     }
   };
 }

@@ -2,14 +2,14 @@ import * as v from 'valibot';
 import { FaultBody, FaultResponseBody, toFaultOptions, toFaultResponseBody } from '../faults/fault-body.ts';
 import { pathParameter } from '../http/request-context.ts';
 import { badRequest } from '../http/routes.ts';
-import { camelCase, renameKeys, snakeCase, snakeCaseKeys } from '../json.ts';
+import { camelCase, exactObject, renameKeys, snakeCase, snakeCaseKeys } from '../json.ts';
 import { WaitingDevice, waitingDevices } from '../oauth/device-logins.ts';
 import { approveDevice, DeviceApprovalBody, LoginBody, LoginResult, login } from '../oauth/login.ts';
 import { pickSettings, settingSchemas } from '../settings/validation.ts';
 import { ClockView } from '../virtual-clock.ts';
 import { type ApiOperation, badRequestResponse, JwkSet, jsonOperation, NotFoundBody } from './operation.ts';
 
-const SettingsBody = v.strictObject(renameKeys(settingSchemas, snakeCase));
+const SettingsBody = exactObject(renameKeys(settingSchemas, snakeCase));
 
 /** Operations that control the emulator: log in, change settings, advance the clock, add faults. */
 export const controlOperations: readonly ApiOperation[] = [
@@ -73,7 +73,7 @@ export const controlOperations: readonly ApiOperation[] = [
     path: '/_emulator/keys/rotate',
     id: 'rotateSigningKey',
     summary: 'Sign JWTs with a new key; the JWK Set still has the former one, until the next rotation',
-    json: v.strictObject({}),
+    json: exactObject({}),
     responses: { 200: { description: 'The JWK Set, the new key first', body: JwkSet }, 400: badRequestResponse },
     handle({ portal }) {
       portal.signingKey.rotate();
@@ -93,7 +93,7 @@ export const controlOperations: readonly ApiOperation[] = [
     path: '/_emulator/clock',
     id: 'advanceClock',
     summary: 'Advance the emulator’s clock, so that codes, states and tokens expire',
-    json: v.strictObject({ advance: v.number('a number of seconds, 0 or more') }),
+    json: exactObject({ advance: v.number('a number of seconds, 0 or more') }),
     responses: { 200: { description: 'The new time', body: ClockView }, 400: badRequestResponse },
     handle({ portal }, { advance }) {
       portal.clock.advance(advance);

@@ -3,10 +3,10 @@ import * as v from 'valibot';
 import { LoggedRequest } from '../http/logged-request.ts';
 import { pathParameter, requestContext } from '../http/request-context.ts';
 import { badRequest } from '../http/routes.ts';
-import { instantSchema, renameKeys, snakeCase, snakeCaseKeys } from '../json.ts';
+import { choiceOf, exactObject, instantSchema, renameKeys, snakeCase, snakeCaseKeys } from '../json.ts';
 import { collectFindings, Findings, PollFindings } from '../oauth/findings.ts';
 import { WaitingLogin, waitingLogins } from '../oauth/helper-flows.ts';
-import type { IssuedGrant } from '../oauth/issued-grants.ts';
+import { type IssuedGrant, REVOCABLE } from '../oauth/issued-grants.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import { type ApiOperation, badRequestResponse, type EventTimers, jsonOperation, NotFoundBody } from './operation.ts';
 
@@ -79,9 +79,7 @@ export const inspectionOperations: readonly ApiOperation[] = [
     id: 'revokeGrant',
     summary: 'Revoke a grant with all its tokens, or only the access tokens issued so far',
     params: v.strictObject({ grant_id: v.string() }),
-    json: v.strictObject({
-      what: v.optional(v.picklist(['grant', 'access_tokens'], '"grant" or "access_tokens"'), 'grant'),
-    }),
+    json: exactObject({ what: v.optional(choiceOf(REVOCABLE), 'grant') }),
     responses: {
       200: { description: 'The grant', body: GrantBody },
       400: badRequestResponse,
@@ -108,7 +106,7 @@ export const inspectionOperations: readonly ApiOperation[] = [
     id: 'reset',
     summary:
       'Invalidate everything issued, clear the log, the findings, faults and the clock’s offset, restore the settings',
-    json: v.strictObject({}),
+    json: exactObject({}),
     responses: { 200: { description: 'Done', body: v.strictObject({}) }, 400: badRequestResponse },
     async handle({ reset }) {
       await reset();

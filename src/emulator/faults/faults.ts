@@ -159,7 +159,7 @@ export class Faults {
       throw new FaultError('client: must be the ID of a registered client (found another one)');
     }
     if (fault.grantType !== undefined && fault.endpoint !== 'token') {
-      throw new FaultError(`grant_type: needs endpoint token (found endpoint ${fault.endpoint})`);
+      throw new FaultError(`endpoint: must be token for a fault with a grant type (found "${fault.endpoint}")`);
     }
   }
 

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { ENDPOINTS } from '../http/logged-request.ts';
-import { integerInRange, numberInRange, positiveSeconds } from '../json.ts';
+import { choiceOf, integerInRange, numberInRange, positiveSeconds } from '../json.ts';
 
 /** A field of the console's form for a member of a fault. */
 export interface FaultField {
@@ -83,7 +83,7 @@ function flag(label: string): FaultMember<boolean> {
 
 /** One of these values. */
 function choice<const Value extends string | number>(...values: readonly Value[]): FaultMember<Value> {
-  return { schema: v.picklist(values), field: null };
+  return { schema: choiceOf(values), field: null };
 }
 
 /** A member that may be null. */

@@ -39,6 +39,9 @@ interface Successor {
   readonly claims: TokenClaims;
 }
 
+/** What of a grant can be revoked: it with all its tokens, or only the access tokens issued so far. */
+export const REVOCABLE = ['grant', 'access_tokens'] as const;
+
 const text = (description: string) => v.pipe(v.string(), v.description(description));
 
 /** A token response (docs/portal.md, 5 and 6; RFC 6749, 5.1). */
@@ -274,7 +277,7 @@ export class IssuedGrants {
   }
 
   /** Revokes a grant with all its tokens, or only the access tokens issued so far. */
-  revoke(grant: IssuedGrant, what: 'grant' | 'access_tokens'): void {
+  revoke(grant: IssuedGrant, what: (typeof REVOCABLE)[number]): void {
     if (what === 'grant') grant.revoked = true;
     else grant.accessFrom = grant.generation + 1;
     this.#context.onChange();

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { exactObject } from '../json.ts';
 import { codeDeliveryUrl, type EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
 import {
@@ -63,7 +64,7 @@ function deniedOutcome(portal: EmulatedPortal, redirectUrl: string | null): Code
 }
 
 /** A login without a browser, in the API's spelling: exactly one of `authorize_url` and `state`. */
-export const LoginBody = v.strictObject({
+export const LoginBody = exactObject({
   /** What the user's browser would open. */
   authorize_url: v.optional(v.string()),
   /** The `state` of an authorize_url or code_url of the helper, or the ID of a waiting login. */
@@ -77,7 +78,7 @@ export const LoginBody = v.strictObject({
 /** A login without a browser: by the URL that the user's browser would open, or by the helper's `state`. */
 export interface LoginRequest {
   /** Of `/oauth2/authorize` or `/sso/authorize`. */
-  readonly authorizeUrl?: string | undefined;
+  readonly authorizeUrl?: string | URL | undefined;
   /** The `state` of an authorize_url or code_url of the helper, or the ID of a waiting login. */
   readonly state?: string | undefined;
   /** Name of a user; optional with `deny`. */
@@ -88,7 +89,8 @@ export interface LoginRequest {
 
 /** The members of a {@link LoginRequest}. */
 export const LOGIN_REQUEST = {
-  authorizeUrl: LoginBody.entries.authorize_url,
+  // Anything: what is no URL is refused like a URL that is not the emulator's.
+  authorizeUrl: v.optional(v.unknown()),
   state: LoginBody.entries.state,
   user: LoginBody.entries.user,
   deny: LoginBody.entries.deny,
@@ -100,7 +102,7 @@ export const LoginResult = v.strictObject({
 });
 export type LoginResult = Readonly<v.InferOutput<typeof LoginResult>>;
 
-/** An invalid login request. The message names the member, the value found and the values allowed. */
+/** An invalid login request. The message names the library's member, the value found and the values allowed. */
 export class LoginError extends Error {
   override readonly name = 'LoginError';
 }
@@ -114,14 +116,15 @@ export async function login(
   currentPortal: EmulatedPortal,
   { authorizeUrl, state, user, deny = false }: LoginRequest,
 ): Promise<LoginResult> {
-  const { issuer } = splitIssuer(pathOf(authorizeUrl ?? ''), currentPortal.settings.issuers);
+  const url = String(authorizeUrl ?? '');
+  const { issuer } = splitIssuer(pathOf(url), currentPortal.settings.issuers);
   const portal = forIssuer(currentPortal, issuer);
   if ((authorizeUrl === undefined) === (state === undefined)) {
     const found = state === undefined ? 'neither' : 'both';
-    throw new LoginError(`authorize_url: must be given, or else state (found ${found})`);
+    throw new LoginError(`authorizeUrl: must be given, or else state (found ${found})`);
   }
   const request =
-    authorizeUrl === undefined ? await readState(portal, state ?? '') : await readAuthorizeUrl(portal, authorizeUrl);
+    authorizeUrl === undefined ? await readState(portal, state ?? '') : await readAuthorizeUrl(portal, url);
   // A browser would be redirected at once.
   if ('location' in request) return { location: request.location };
   if (!(user === undefined ? deny : portal.settings.users.has(user))) {
@@ -157,14 +160,14 @@ async function readAuthorizeUrl(portal: EmulatedPortal, text: string): Promise<A
   const read = url?.origin === frontend ? AUTHORIZE_READERS[path] : undefined;
   if (url === null || read === undefined) {
     const paths = Object.keys(AUTHORIZE_READERS).join(' or ');
-    throw new LoginError(`authorize_url: must be a URL of ${frontend} with the path ${paths} (found another)`);
+    throw new LoginError(`authorizeUrl: must be a URL of ${frontend} with the path ${paths} (found another)`);
   }
   // As it was sent, because the client gets its state back unchanged.
   const query = /\?([^#]*)/.exec(text)?.[1] ?? '';
   const request = await read(portal, query, parseParameters(query));
   if (typeof request !== 'string') return request;
   throw new LoginError(
-    `authorize_url: must be a valid authorization request (found ${AUTHORIZATION_PROBLEMS[request]})`,
+    `authorizeUrl: must be a valid authorization request (found ${AUTHORIZATION_PROBLEMS[request]})`,
   );
 }
 
@@ -174,7 +177,7 @@ const AUTHORIZE_READERS: Readonly<
 > = { '/sso/authorize': readAuthorizationRequest, '/oauth2/authorize': readOAuth2AuthorizationRequest };
 
 /** The decision about a device's login, without a browser, in the API's spelling. */
-export const DeviceApprovalBody = v.strictObject({
+export const DeviceApprovalBody = exactObject({
   /** With or without its hyphen. */
   user_code: v.string(),
   /** Name of a user; optional with `deny`. */
@@ -208,7 +211,7 @@ export function approveDevice(portal: EmulatedPortal, { userCode, user, deny = f
   const login = portal.deviceLogins.findByUserCode(userCode);
   if (login === undefined || !portal.deviceLogins.isWaiting(login)) {
     const found = login === undefined ? 'an unknown one' : login.decision === null ? 'an expired one' : 'a used one';
-    throw new LoginError(`user_code: must be the code of a device that waits for its user (found ${found})`);
+    throw new LoginError(`userCode: must be the code of a device that waits for its user (found ${found})`);
   }
   const { users } = portal.settings;
   if (!(user === undefined ? deny : users.has(user))) {

@@ -1,14 +1,12 @@
-import { CLOUD_NAMES } from '../../clouds/catalogue.ts';
 import { wallClock } from '../../system/clock.ts';
-import { didYouMean } from '../../system/did-you-mean.ts';
 import { systemRandom } from '../../system/random.ts';
 import type { FaultOptions } from '../faults/kinds.ts';
 import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from '../options.ts';
 import { type Client, ClientRegistry } from './client-registry.ts';
 import { findProfile, type Profile } from './profiles.ts';
-import { SETTINGS, type SettingOptions, type Settings } from './settings.ts';
-import { checkStartOptions, START_OPTIONS } from './start-options.ts';
-import { applySettingsChange, OptionError, pickSettings, rejectUnknownKeys } from './validation.ts';
+import type { SettingOptions, Settings } from './settings.ts';
+import { checkOptions } from './start-options.ts';
+import { applySettingsChange, OptionError, pickSettings } from './validation.ts';
 
 /** The options with all defaults filled in and checked. */
 export interface EffectiveSettings extends Settings {
@@ -70,15 +68,12 @@ export class RuntimeSettings {
   }
 }
 
-const OPTION_KEYS = { ...START_OPTIONS, ...SETTINGS };
-
 /**
  * Fills in the defaults and checks every value.
  * @throws OptionError
  */
 export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
-  rejectUnknownKeys(options, OPTION_KEYS);
-  checkStartOptions(options);
+  checkOptions(options);
   const host = options.host ?? '127.0.0.1';
   const wildcard = host === '0.0.0.0' || host === '::';
   const { port = 0, frontendPort = 0 } = options;
@@ -88,7 +83,7 @@ export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
   if (options.caFile !== undefined && options.tls !== true) {
     throw new OptionError(`caFile: needs tls (found ${options.caFile} without tls)`);
   }
-  const profile = resolveProfile(options.profile);
+  const profile = findProfile(options.profile ?? '') ?? null;
   const clients = (options.clients ?? [defaultClient(profile)]).map((one) =>
     resolveClient({ ...one, redirectUris: one.redirectUris ?? options.redirectUris }),
   );
@@ -108,7 +103,7 @@ export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
     users: usersByName.all,
     firstUser: usersByName.first,
     usesDemoUser: options.users === undefined,
-    ...applySettingsChange({ ...profile?.settings, ...definedSettings(options) }),
+    ...applySettingsChange(pickSettings(options), applySettingsChange(profile?.settings ?? {})),
     state: options.state ?? null,
     tls: options.tls ?? false,
     caFile: options.caFile ?? null,
@@ -120,21 +115,9 @@ export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
   };
 }
 
-function resolveProfile(name: string | undefined): Profile | null {
-  const profile = findProfile(name ?? '') ?? null;
-  if (name === undefined || profile !== null) return profile;
-  const found = `${JSON.stringify(name.slice(0, 100))}${didYouMean(name, CLOUD_NAMES)}`;
-  throw new OptionError(`profile: must be one of ${CLOUD_NAMES.join(', ')} (found ${found})`);
-}
-
 function defaultClient(profile: Profile | null): ClientOptions {
   const id = profile?.clientId ?? systemRandom.uuid();
   return profile?.isPublic === true ? { id } : { id, secret: systemRandom.token(24) };
-}
-
-/** An option that is undefined does not override the profile. */
-function definedSettings(options: EmulatorOptions): SettingOptions {
-  return Object.fromEntries(Object.entries(pickSettings(options)).filter(([, value]) => value !== undefined));
 }
 
 /** RFC 1123, 2.1, and `_`, which names of containers may contain. */

@@ -1,15 +1,16 @@
 import * as v from 'valibot';
-import { camelCase, integerInRange, renameKeys, snakeCase } from '../json.ts';
+import { CLOUD_NAMES } from '../../clouds/catalogue.ts';
+import { camelCase, choiceOf, integerInRange, renameKeys, snakeCase } from '../json.ts';
 import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from '../options.ts';
 import { redirectUri } from './client-registry.ts';
 import type { Settings } from './settings.ts';
-import { checkMembers, OptionError } from './validation.ts';
+import { CHANGE, checkMembers, OptionError } from './validation.ts';
 
-const text = v.optional(v.string('a string'));
-const flag = v.optional(v.boolean('true or false'));
+const text = v.optional(v.string());
+const flag = v.optional(v.boolean());
 const port = v.optional(integerInRange(0, 65_535));
-const texts = v.optional(v.array(v.string(), 'a list'));
-const uris = v.optional(v.array(redirectUri, 'a list'));
+const texts = v.optional(v.array(v.string()));
+const uris = v.optional(v.array(redirectUri));
 
 /** Claims that the emulator sets in its tokens: with others in their place they would be tokens that it does not know. */
 const TOKEN_CLAIMS = 'iss aud exp iat jti client_id scope cnf act azp nonce at_hash auth_time'.split(' ');
@@ -29,7 +30,7 @@ const CLIENT = {
   secret: v.optional(v.string()),
   jwks: v.optional(v.looseObject({ keys: v.array(v.looseObject({ kty: v.string() })) })),
   name: v.optional(v.string()),
-  redirectUrl: v.optional(v.picklist(['accept', 'refuse'])),
+  redirectUrl: v.optional(choiceOf(['accept', 'refuse'])),
   redirectUris: uris,
   postLogoutRedirectUris: uris,
   // The tokens of a user have the user's.
@@ -42,22 +43,22 @@ const USER = {
 } satisfies Record<keyof UserOptions, v.GenericSchema>;
 
 /** The options other than settings; they can't change at run time. */
-export const START_OPTIONS = {
+const START_OPTIONS = {
   host: text,
   port,
   frontendPort: port,
   publicHost: text,
   allowedHosts: texts,
-  profile: text,
+  profile: v.optional(choiceOf(CLOUD_NAMES)),
   issuers: texts,
-  clients: v.optional(v.array(v.looseObject({}))),
+  clients: v.optional(v.unknown()),
   redirectUris: uris,
-  users: v.optional(v.array(v.looseObject({}))),
+  users: v.optional(v.unknown()),
   state: text,
   tls: flag,
   caFile: text,
   showSecrets: flag,
-  faults: v.optional(v.array(v.looseObject({}, 'an object'), 'a list of objects')),
+  faults: v.optional(v.array(v.looseObject({}))),
   seed: v.optional(integerInRange(0, Number.MAX_SAFE_INTEGER)),
   clock: v.optional(v.custom<EmulatorClock>((found) => hasFunction(found, 'now'), 'an object with the function now')),
   intercept: v.optional(
@@ -91,15 +92,13 @@ export function parseUser(value: object): UserOptions {
 }
 
 /**
- * Checks the library's options other than settings: plain JavaScript has no compiler that does.
+ * Checks the library's options.
  * @throws OptionError
  */
-export function checkStartOptions(options: EmulatorOptions): void {
-  const { clients, users, ...others } = options;
-  checkObjects('clients', clients, CLIENT);
-  checkObjects('users', users, USER);
-  const known = Object.entries(others).filter(([name]) => Object.hasOwn(START_OPTIONS, name));
-  checkMembers(Object.fromEntries(known), START_OPTIONS);
+export function checkOptions(options: EmulatorOptions): void {
+  checkMembers(options, { ...START_OPTIONS, ...CHANGE });
+  checkObjects('clients', options.clients, CLIENT);
+  checkObjects('users', options.users, USER);
 }
 
 /** The value is not shown: it may be a secret. */

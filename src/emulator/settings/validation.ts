@@ -1,6 +1,5 @@
 import * as v from 'valibot';
-import { didYouMean } from '../../system/did-you-mean.ts';
-import { integerInRange, numberInRange, positiveSeconds, validate } from '../json.ts';
+import { choiceOf, exactObject, integerInRange, numberInRange, positiveSeconds, validate } from '../json.ts';
 import type { SettingDefinition, TextSyntax } from './definitions.ts';
 import { REQUIREMENT } from './requirements.ts';
 import { SETTINGS, type SettingOptions, type Settings } from './settings.ts';
@@ -23,7 +22,10 @@ export const settingSchemas: Readonly<Record<string, v.GenericSchema>> = Object.
   Object.entries(SETTINGS).map(([name, declared]) => [name, settingSchema(declared)]),
 );
 
-const SettingsSchema = v.strictObject(settingSchemas);
+/** The settings that a change may have. */
+export const CHANGE: Readonly<Record<string, v.GenericSchema>> = Object.fromEntries(
+  Object.entries(settingSchemas).map(([name, schema]) => [name, v.optional(schema)]),
+);
 
 const INITIAL_SETTINGS = Object.fromEntries(
   Object.entries(SETTINGS).map(([name, { initial }]) => [name, initial]),
@@ -36,34 +38,15 @@ const INITIAL_SETTINGS = Object.fromEntries(
  * @throws OptionError
  */
 export function applySettingsChange(change: object, before: Settings = INITIAL_SETTINGS): Settings {
-  rejectUnknownKeys(change, SETTINGS);
+  checkMembers(change, CHANGE);
   const defined = Object.entries(change).filter(([, value]) => value !== undefined);
-  const parsed = v.safeParse(SettingsSchema, { ...before, ...Object.fromEntries(defined) });
-  if (parsed.success) return parsed.output as Settings;
-  const [issue] = parsed.issues;
-  throw new OptionError(`${v.getDotPath(issue)}: must be ${issue.message} (found ${formatFound(issue.input)})`);
+  return { ...before, ...Object.fromEntries(defined) };
 }
 
 /**
- * Rejects unknown names. Plain JavaScript has no compiler that does, and a misspelled option would silently have no
- * effect.
- * @param known an object whose keys are the known names
+ * Checks an object of options by the schemas of its members. Plain JavaScript has no compiler that does, and a
+ * misspelled option would silently have no effect.
  * @param prefix text before the name in the message, such as `clients: `
- * @throws OptionError
- */
-export function rejectUnknownKeys(options: object, known: object, prefix = ''): void {
-  const names = Object.keys(known);
-  const unknown = Object.keys(options).find((name) => !names.includes(name));
-  if (unknown === undefined) return;
-  const suggestion = didYouMean(unknown, names);
-  throw new OptionError(
-    `${prefix}${unknown.slice(0, 100)}: unknown option${suggestion}; allowed options: ${names.join(', ')}`,
-  );
-}
-
-/**
- * Checks an object of options by the schemas of its members.
- * @param prefix text before the name in the message
  * @throws OptionError
  */
 export function checkMembers<Members extends Readonly<Record<string, v.GenericSchema>>>(
@@ -71,19 +54,9 @@ export function checkMembers<Members extends Readonly<Record<string, v.GenericSc
   members: Members,
   prefix = '',
 ): v.InferOutput<v.StrictObjectSchema<Members, undefined>> {
-  rejectUnknownKeys(value, members, prefix);
-  const parsed = validate(value, v.strictObject(members));
+  const parsed = validate(value, exactObject(members), 'argument');
   if ('problem' in parsed) throw new OptionError(`${prefix}${parsed.problem}`);
   return parsed.value;
-}
-
-/**
- * Checks that an argument is one of some texts.
- * @throws OptionError
- */
-export function checkChoice(name: string, value: string, choices: readonly string[]): void {
-  if (!choices.includes(value))
-    throw new OptionError(`${name}: must be ${choices.join(' or ')} (found ${formatFound(value)})`);
 }
 
 /** Only the settings of an object that has more members. */
@@ -97,11 +70,9 @@ export function pickSettings<Holder extends SettingOptions>(
 function settingSchema({ values, initial }: SettingDefinition<unknown>): v.GenericSchema {
   switch (values.kind) {
     case 'boolean':
-      return v.boolean('true or false');
-    case 'choice': {
-      const choices = Object.keys(values.choices);
-      return v.picklist(choices, choices.join(' or '));
-    }
+      return v.boolean();
+    case 'choice':
+      return choiceOf(Object.keys(values.choices));
     case 'count':
       return integerInRange(0, MAX_SETTING_SECONDS);
     case 'seconds': {
@@ -140,8 +111,4 @@ function isRegularExpression(text: string): boolean {
   } catch {
     return false;
   }
-}
-
-function formatFound(value: unknown): string {
-  return (typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? typeof value)).slice(0, 100);
 }

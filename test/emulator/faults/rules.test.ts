@@ -164,10 +164,12 @@ test("the emulator's API adds, lists, removes and clears faults, and shows their
 
 test("the emulator's API rejects an invalid fault and names the member", async ({ emulator }) => {
   await expectRejections(emulator, 'POST', 'faults', [
-    [{ kind: 'meltdown' }, /^kind: must be .+ \(found "meltdown"\)$/],
+    [{ kind: 'meltdown' }, /^kind: must be status, .+ or origin_down \(found "meltdown"\)$/],
+    [{ kind: 'hangs' }, /^kind: must be .+ \(found "hangs"; did you mean hang\?\)$/],
     [{ kind: 'hang' }, /^endpoint: is missing$/],
-    [{ kind: 'hang', endpoint: 'tokens' }, /^endpoint: must be .+ \(found "tokens"\)$/],
-    [{ kind: 'hang', endpoint: 'token', seconds: 1 }, /^seconds: unknown member; remove it$/],
+    [{ kind: 'hang', endpoint: 'tokens' }, /^endpoint: must be .+ \(found "tokens"; did you mean token\?\)$/],
+    [{ kind: 'hang', endpoint: 'token', seconds: 1 }, /^seconds: is unknown; allowed: kind, endpoint, grant_type, /],
+    [{ kind: 'hang', endpiont: 'token' }, /^endpiont: is unknown \(did you mean endpoint\?\)$/],
     [{ kind: 'hang', endpoint: 'token', commit: 'yes' }, /^commit: must be .+ \(found "yes"\)$/],
     [{ kind: 'hang', endpoint: 'token', times: 0 }, /^times: must be .+ \(found 0\)$/],
     [{ kind: 'hang', endpoint: 'token', probability: 2 }, /^probability: must be .+ \(found 2\)$/],
@@ -175,7 +177,7 @@ test("the emulator's API rejects an invalid fault and names the member", async (
     [{ kind: 'hang', endpoint: 'token', client: 'nobody' }, /^client: must be the ID of a registered client/],
     [
       { kind: 'hang', endpoint: 'config', grant_type: 'refresh_token' },
-      /^grant_type: needs endpoint token \(found endpoint config\)$/,
+      /^endpoint: must be token for a fault with a grant type \(found "config"\)$/,
     ],
     [{ kind: 'delay', endpoint: 'token' }, /^seconds: is missing$/],
     [{ kind: 'delay', endpoint: 'token', seconds: 1e9 }, /^seconds: must be .+ \(found 1000000000\)$/],
@@ -198,6 +200,8 @@ test("the emulator's API rejects an invalid fault and names the member", async (
 
 test('the emulator library rejects an invalid fault, and a start with one fails', async ({ emulator }) => {
   expect(() => emulator.addFault({ ...BUSY, status: 99 })).toThrow(/^status: must be .*\(found 99\)$/);
+  const slow = { kind: 'slow_body', endpoint: 'token', bytesPerSecond: 0 } as const;
+  expect(() => emulator.addFault(slow)).toThrow(/^bytesPerSecond: must be .*\(found 0\)$/);
   await expect(startTestEmulator({ faults: [{ ...BUSY, every: 0 }] })).rejects.toThrow(
     /^faults: every: must be .*\(found 0\)$/,
   );

@@ -32,8 +32,8 @@ test("the emulator's API answers 400 to an invalid login, and names the member a
   await expectRejections(emulator, 'POST', 'login', [
     ['{', /^body: must be valid JSON$/],
     ['[]', /^body: must be an object \(found an array\)$/],
-    [{ state, user: ALICE.name, denied: true }, /^denied: unknown member; remove it$/],
-    [{ state, user: ALICE.name, deny: 'yes' }, /^deny: must be boolean \(found "yes"\)$/],
+    [{ state, user: ALICE.name, denied: true }, /^denied: is unknown; allowed: authorize_url, state, user, deny$/],
+    [{ state, user: ALICE.name, deny: 'yes' }, /^deny: must be true or false \(found "yes"\)$/],
     [{ user: ALICE.name }, /^authorize_url: must be given, or else state \(found neither\)$/],
     [{ state, user: 'bob' }, /^user: must be one of alice /],
     [{ state }, /^user: must be one of alice /],

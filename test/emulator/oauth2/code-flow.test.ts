@@ -128,7 +128,7 @@ test('a test logs a user in, or refuses, by the URL that a browser would open', 
   const authorizeUrl = stock.authorizationUrl({ ...challenge, state: 'a b' });
   const { location } = await cloud.emulator.login({ authorizeUrl, user: 'alice' });
   expect((await stock.exchange(new URL(location), verifier, REDIRECT_URI, 'a b')).token_type).toBe('bearer');
-  const refused = await cloud.emulator.login({ authorizeUrl, deny: true });
+  const refused = await cloud.emulator.login({ authorizeUrl: new URL(authorizeUrl), deny: true });
   expect(new URL(refused.location).searchParams.get('error')).toBe('access_denied');
   const body = JSON.stringify({ authorize_url: stock.authorizationUrl({ response_type: 'token' }), user: 'alice' });
   const json = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
@@ -137,18 +137,18 @@ test('a test logs a user in, or refuses, by the URL that a browser would open', 
 });
 
 test.for([
-  [{ authorizeUrl: 'nonsense', user: 'alice' }, 'authorize_url: must be a URL of'],
-  [{ authorizeUrl: 'https://portal.example/oauth2/authorize', user: 'alice' }, 'authorize_url: must be a URL of'],
-  [{ authorizeUrl: '/oauth2/token', user: 'alice' }, 'authorize_url: must be a URL of'],
+  [{ authorizeUrl: 'nonsense', user: 'alice' }, 'authorizeUrl: must be a URL of'],
+  [{ authorizeUrl: 'https://portal.example/oauth2/authorize', user: 'alice' }, 'authorizeUrl: must be a URL of'],
+  [{ authorizeUrl: '/oauth2/token', user: 'alice' }, 'authorizeUrl: must be a URL of'],
   [{ authorizeUrl: '/oauth2/authorize?client_id=nobody', user: 'alice' }, '(found a client_id that is not registered)'],
   [
     { authorizeUrl: '/oauth2/authorize?client_id=tool&client_id=tool', user: 'alice' },
     '(found one with a parameter that is missing',
   ],
-  [{ authorizeUrl: '/oauth2/authorize', userName: 'alice' }, 'userName: unknown option'],
-  [{ authorizeUrl: '/oauth2/authorize', user: 'alice', deny: 'no' }, 'deny: must be boolean'],
+  [{ authorizeUrl: '/oauth2/authorize', userName: 'alice' }, 'userName: is unknown'],
+  [{ authorizeUrl: '/oauth2/authorize', user: 'alice', deny: 'no' }, 'deny: must be true or false'],
   [{ authorizeUrl: '/oauth2/authorize?client_id=tool&response_type=code', user: 'nobody' }, 'user: must be one of'],
-  [{ user: 'alice' }, 'authorize_url: must be given, or else state (found neither)'],
+  [{ user: 'alice' }, 'authorizeUrl: must be given, or else state (found neither)'],
   [{ authorizeUrl: '/oauth2/authorize', state: 'x', user: 'alice' }, '(found both)'],
 ] as const)('a login without a browser is refused if %j', async ([request, message]) => {
   await using cloud = await startCloud({ pkce: 'ignored' });

@@ -1,13 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import {
-  type DeviceApproval,
-  type EmulatorOptions,
-  OptionError,
-  type SecretKind,
-  startEmulator,
-} from '../../../src/emulator/index.ts';
+import { type EmulatorOptions, OptionError, startEmulator } from '../../../src/emulator/index.ts';
 import type { SettingDefinition } from '../../../src/emulator/settings/definitions.ts';
 import { SETTINGS } from '../../../src/emulator/settings/settings.ts';
 import { root } from '../../project/checkout.ts';
@@ -55,14 +49,14 @@ test('the emulator rejects an invalid change of settings, names the member and c
     [{ refresh_grace_time: -0.5 }, /^refresh_grace_time: must be a number of seconds from 0.*\(found -0.5\)$/],
     [{ token_lifetime: 1.5 }, /^token_lifetime: must be .*\(found 1.5\)$/],
     [{ code_lifetime: 0 }, /^code_lifetime: must be a number of seconds above 0.*\(found 0\)$/],
-    [{ basic: 'maybe' }, /^basic: must be accept or refuse.*\(found "maybe"\)$/],
+    [{ basic: 'refused' }, /^basic: must be accept or refuse \(found "refused"; did you mean refuse\?\)$/],
     [{ relay_refusal: 1 }, /^relay_refusal: must be true or false.*\(found 1\)$/],
     [{ refuse_redirect_urls: '(' }, /^refuse_redirect_urls: must be a JavaScript regular expression.*\(found "\("\)$/],
     [{ rate_limit: 1e10 }, /^rate_limit: /],
     [{ scopes: 'a  b' }, /^scopes: must be names with one space between them \(found "a {2}b"\)$/],
     [{ required_headers: 'token:x' }, /^required_headers: must be OPERATION:NAME or OPERATION:NAME=VALUE/],
-    [{ basic: 'refuse', tokenLifetime: 60 }, /^tokenLifetime: unknown member/],
-    ['{"__proto__": {"basic": "refuse"}}', /^__proto__: unknown member/],
+    [{ basic: 'refuse', tokenLifetime: 60 }, /^tokenLifetime: is unknown \(did you mean token_lifetime\?\)$/],
+    ['{"__proto__": {"basic": "refuse"}}', /^__proto__: is unknown; allowed: auto_login, /],
     ['{"basic":', /^body: .*must be valid JSON/],
     ['[]', /^body: /],
   ]);
@@ -74,13 +68,11 @@ test('the emulator rejects an invalid change of settings, names the member and c
 test('the emulator library rejects an unknown option and suggests the nearest one, and entries of the wrong form', async () => {
   const id = '0d9c3a52-6f2a-4f0e-9a51-0d1a7c9b5e11';
   const cases: [object, RegExp][] = [
-    [{ tokenLifeTime: 10 }, /^tokenLifeTime: unknown option \(did you mean tokenLifetime\?\); allowed options: host, /],
-    [{ colour: undefined }, /^colour: unknown option; allowed options: host, .*, autoLogin, /],
+    [{ tokenLifeTime: 10 }, /^tokenLifeTime: is unknown \(did you mean tokenLifetime\?\)$/],
+    [{ colour: undefined }, /^colour: is unknown; allowed: host, .*, autoLogin, /],
+    [{ profile: 'tadoo' }, /^profile: must be .* \(found "tadoo"; did you mean tado\?\)$/],
     [{ clients: [{ id, secret: 'a', redirectURL: 'refuse' }] }, /^clients: redirectURL: .*did you mean redirectUrl\?/],
-    [
-      { users: [{ name: 'ann', pasword: 'hush-hush' }] },
-      /^users: pasword: .*did you mean password\?\); allowed options: name, /,
-    ],
+    [{ users: [{ name: 'ann', pasword: 'hush-hush' }] }, /^users: pasword: is unknown \(did you mean password\?\)$/],
     [{ clients: [{ secret: 'a' }] }, /^clients: id: is missing$/],
     [
       { clients: [{ id, redirectUris: 'http://localhost/cb' }] },
@@ -91,7 +83,7 @@ test('the emulator library rejects an unknown option and suggests the nearest on
       /^clients: redirectUris.0: must be an absolute URI in visible ASCII.* \(found "/,
     ],
     [{ clients: ['shop:hush-hush'] }, /^clients: must be a list of objects$/],
-    [{ users: [{ name: 'ann', password: 1 }] }, /^users: password: must be string /],
+    [{ users: [{ name: 'ann', password: 1 }] }, /^users: password: must be a string /],
     [
       { users: [{ name: 'ann', password: 'pw', claims: { exp: 1 } }] },
       /^users: claims.exp: must be another claim than iss, aud, exp, .*which the emulator sets \(found "exp"\)$/,
@@ -119,19 +111,32 @@ test('the emulator library rejects an unknown option and suggests the nearest on
     expect(failed).toMatchObject({ message: expect.stringMatching(message) });
     expect(String(failed)).not.toContain('hush-hush');
   }
-  await using emulator = await startTestEmulator();
-  const change = { autologin: true } as object;
-  expect(() => emulator.change(change)).toThrow(/^autologin: unknown option \(did you mean autoLogin\?\)/);
-  const wrong = 'tokens' as 'grant';
-  expect(() => emulator.revoke('', wrong)).toThrow(/^what: must be grant or access_tokens \(found "tokens"\)$/);
-  const kind = 'accessToken' as SecretKind;
-  expect(() => emulator.secretsIssued('code', kind)).toThrow(/^kind: must be state or code .*\(found "accessToken"\)$/);
-  const text = '60' as unknown as number;
-  expect(() => emulator.advance(text)).toThrow(/^advance: must be a number of seconds/);
-  const approval = { user_code: 'WDJB-MJHT' } as object as DeviceApproval;
-  await expect(emulator.approveDevice(approval)).rejects.toThrow(
-    /^user_code: unknown option \(did you mean userCode\?\)/,
-  );
+});
+
+test('the emulator library says what is wrong with an argument, by the names of the library', async ({ emulator }) => {
+  // As plain JavaScript may call it.
+  const library = { ...emulator, startEmulator } as object as Record<string, (...args: unknown[]) => unknown>;
+  const noObject = /^argument: must be an object \(found (none|null|7|an array)\)$/;
+  const takeObjects = ['login', 'approveDevice', 'change', 'addFault'];
+  const cases: [name: string, args: unknown[], message: RegExp][] = [
+    ...[...takeObjects, 'startEmulator'].flatMap((name) =>
+      [null, 7, []].map((wrong): (typeof cases)[number] => [name, [wrong], noObject]),
+    ),
+    ...takeObjects.map((name): (typeof cases)[number] => [name, [], noObject]),
+    ['change', [{ autologin: true }], /^autologin: is unknown \(did you mean autoLogin\?\)$/],
+    ['revoke', [], /^grantId: must be a string \(found none\)$/],
+    ['revoke', ['', 'tokens'], /^what: must be grant or access_tokens \(found "tokens"\)$/],
+    ['removeFault', [], /^id: must be a string \(found none\)$/],
+    ['polls', [], /^state: must be a string \(found none\)$/],
+    ['secretsIssued', ['code', 'accessToken'], /^kinds.1: must be state, code, .*; did you mean access_token\?\)$/],
+    ['advance', ['60'], /^advance: must be a number of seconds/],
+    ['approveDevice', [{ user_code: 'WDJB-MJHT' }], /^user_code: is unknown \(did you mean userCode\?\)$/],
+    ['approveDevice', [{ userCode: 'WDJB-MJHT', user: 'alice' }], /^userCode: must be the code of a device/],
+  ];
+  for (const [name, args, message] of cases) {
+    const call = async () => library[name]?.(...args);
+    await expect(call(), `${name}(${JSON.stringify(args)})`).rejects.toThrow(message);
+  }
 });
 
 test('a request that has begun keeps the settings that it began with', async () => {
