@@ -10,6 +10,7 @@ import {
   allowAuthorization,
   denyAuthorization,
   type LoginDemands,
+  REGISTER_REDIRECT_URI,
   readAuthorizationRequest,
 } from '../oauth/authorization-request.ts';
 import type { BrowserLogin } from '../oauth/browser-logins.ts';
@@ -17,7 +18,7 @@ import { isIssuedBy } from '../oauth/issuers.ts';
 import { readOAuth2AuthorizationRequest } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
-import { consentPage, type LoginPage, loginPage, messagePage, sendPage } from './pages.ts';
+import { consentPage, type LoginPage, loginPage, sendMessage, sendPage } from './pages.ts';
 
 /**
  * Serves the login page (docs/portal.md, 3) and that of the generic OAuth 2.0 server. An invalid client, redirect address
@@ -73,7 +74,10 @@ function promptFor(portal: EmulatedPortal, reply: FastifyReply, request: Authori
 const ERROR_PAGES: Readonly<Record<AuthorizationPageError, readonly [string, string]>> = {
   malformed: ['This link is not complete', 'A part of the address is missing or repeated.'],
   'unknown-client': ['Unknown client', 'The portal does not know the client that this link belongs to.'],
-  'unknown-redirect': ['Unknown redirect address', 'The client requested an address that is not registered for it.'],
+  'unknown-redirect': [
+    'Unknown redirect URI',
+    `The client requested a redirect URI that is not registered for it: ${REGISTER_REDIRECT_URI}.`,
+  ],
   'expired-request': ['This link has expired', 'Start again from your application to get a new one.'],
   'invalid-state': ['This link is not valid', 'Open the link exactly as your device or application shows it.'],
   'expired-state': ['This link has expired', 'Start again from your device or application to get a new one.'],
@@ -81,7 +85,7 @@ const ERROR_PAGES: Readonly<Record<AuthorizationPageError, readonly [string, str
 };
 
 function sendErrorPage(reply: FastifyReply, problem: AuthorizationPageError): FastifyReply {
-  return sendPage(reply, 400, messagePage(...ERROR_PAGES[problem]));
+  return sendMessage(reply, 400, ...ERROR_PAGES[problem]);
 }
 
 /** What a user is asked: whether a client gets access. */

@@ -9,7 +9,7 @@ import type { DeviceLogin } from '../oauth/device-logins.ts';
 import { readCodeChallenge, readRequestedScope, requestsOfflineAccess } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import { type LoginPrompt, showPrompt, submitPrompt } from './authorize.ts';
-import { messagePage, sendPage, userCodePage } from './pages.ts';
+import { sendMessage, sendPage, userCodePage } from './pages.ts';
 
 /** Serves the device authorization endpoint (RFC 8628, 3.1). */
 export function serveDeviceAuthorization(app: FastifyInstance): void {
@@ -73,7 +73,7 @@ export function serveDevicePage(app: FastifyInstance): void {
       const found = findPrompt(request, reply);
       if ('page' in found) return found.page;
       const { form } = requestContext(request);
-      if (form === null) return sendPage(reply, 400, messagePage('Not valid', 'A part of the form is repeated.'));
+      if (form === null) return sendMessage(reply, 400, 'Not valid', 'A part of the form is repeated.');
       return submitPrompt(request, reply, found.prompt, form);
     },
   });
@@ -103,15 +103,11 @@ function findPrompt(
     demands: ANY_LOGIN,
     allow(browserLogin: BrowserLogin) {
       portal.deviceLogins.decide(login, browserLogin);
-      return sendPage(reply, 200, messagePage('Done', `${client.name} now gets access. You can close this page.`));
+      return sendMessage(reply, 200, 'Done', `${client.name} now gets access. You can close this page.`);
     },
     deny() {
       portal.deviceLogins.decide(login, { denied: true });
-      return sendPage(
-        reply,
-        200,
-        messagePage('Refused', `${client.name} does not get access. You can close this page.`),
-      );
+      return sendMessage(reply, 200, 'Refused', `${client.name} does not get access. You can close this page.`);
     },
   };
   return { prompt };

@@ -5,7 +5,7 @@ import type { HelperFlow } from '../oauth/helper-flows.ts';
 import { type CodeDeliveryOutcome, handleCodeDelivery } from '../oauth/login.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
-import { codePage, messagePage, sendPage } from './pages.ts';
+import { codePage, sendMessage, sendPage } from './pages.ts';
 
 /** Maximum length of a redirect_url, because it is inside the state, and the state is inside a URL. */
 const MAX_REDIRECT_URL_LENGTH = 2_000;
@@ -89,12 +89,11 @@ export function serveCodeDelivery(app: FastifyInstance): void {
     async GET(request, reply) {
       const { portal, pathClientId, query } = requestContext(request);
       const client = portal.settings.clients.get(pathClientId ?? '');
-      if (client === undefined) return sendPage(reply, 404, messagePage(...INVALID_ADDRESS_PAGE));
+      if (client === undefined) return sendMessage(reply, 404, ...INVALID_ADDRESS_PAGE);
       const outcome = await handleCodeDelivery(portal, client, query);
       if (outcome.kind === 'redirect') return reply.redirect(outcome.location, 302);
       if (outcome.kind === 'show') return sendPage(reply, 200, codePage(client.name, outcome.code));
-      const [status, title, text] = outcomePage(outcome.kind, client);
-      return sendPage(reply, status, messagePage(title, text));
+      return sendMessage(reply, ...outcomePage(outcome.kind, client));
     },
   });
 }

@@ -5,7 +5,7 @@ import { encodeParameter, withQueryParameters } from '../oauth/authorization-req
 import { verifyIdToken } from '../oauth/issuers.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import { loginCookiePath } from './authorize.ts';
-import { logoutPage, messagePage, sendPage } from './pages.ts';
+import { logoutPage, sendMessage, sendPage } from './pages.ts';
 
 /** Serves the logout that a client asks for (OpenID Connect RP-Initiated Logout 1.0). Tokens stay valid. */
 export function serveLogout(app: FastifyInstance): void {
@@ -21,7 +21,7 @@ async function logOut(request: FastifyRequest, reply: FastifyReply): Promise<Fas
     return reply.redirect(`${path}?${new URLSearchParams([...form])}`, 303);
   }
   const wanted = query === null || form === null ? null : readLogoutRequest(portal, query);
-  if (wanted === null) return sendPage(reply, 400, messagePage(...INVALID_PAGE));
+  if (wanted === null) return sendMessage(reply, 400, ...INVALID_PAGE);
   const { client, user, location } = wanted;
   const login = portal.browserLogins.find(request.headers.cookie);
   // RP-Initiated Logout, 2: without a hint the request may be forged, so the user decides.
@@ -29,7 +29,7 @@ async function logOut(request: FastifyRequest, reply: FastifyReply): Promise<Fas
     return sendPage(reply, 200, logoutPage(client, login.user));
   reply.header('set-cookie', portal.browserLogins.end(request.headers.cookie, loginCookiePath(request)));
   if (location !== null) return reply.redirect(location, method === 'GET' ? 302 : 303);
-  return sendPage(reply, 200, messagePage('Logged out', 'You can close this page.'));
+  return sendMessage(reply, 200, 'Logged out', 'You can close this page.');
 }
 
 const INVALID_PAGE = [

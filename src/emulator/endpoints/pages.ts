@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
+import { logMessage } from '../http/request-log.ts';
 
 const STYLE = `:root{color-scheme:light dark;font:1.1rem/1.5 system-ui,sans-serif;
 --page:#f3f0fa;--card:#fff;--text:#1d1b26;--quiet:#5d586b;--line:#857f94;--soft:#eeebf7;--main:#4b3fbb;--on-main:#fff;--bad:#b3261e}
@@ -166,13 +167,12 @@ export function logoutPage(client: string | null, user: string): string {
   );
 }
 
-/** A page with one message. */
-export function messagePage(title: string, text: string): string {
-  return page(
-    title,
-    html`<h1>${title}</h1>
-<p class="client">${text}</p>`,
-  );
+/** Sends a page with one message, which the request log shows too. */
+export function sendMessage(reply: FastifyReply, status: number, title: string, text: string): FastifyReply {
+  logMessage(reply.request, text);
+  const body = html`<h1>${title}</h1>
+<p class="client">${text}</p>`;
+  return sendPage(reply, status, page(title, body));
 }
 
 /** A whole page. @param body HTML, already escaped */

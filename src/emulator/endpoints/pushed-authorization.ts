@@ -3,6 +3,7 @@ import { invalidRequest, sendOAuthError } from '../http/oauth-error.ts';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
 import { readClientRequest } from '../http/token-request.ts';
+import { REGISTER_REDIRECT_URI } from '../oauth/authorization-request.ts';
 import { checkAuthorizationParameters } from '../oauth/oauth2-authorization-request.ts';
 import { PUSHED_REQUEST_LIFETIME_SECONDS } from '../oauth/pushed-requests.ts';
 
@@ -22,7 +23,10 @@ export function servePushedAuthorization(app: FastifyInstance): void {
       if (jkt !== null) parameters.set('dpop_jkt', jkt);
       const checked = checkAuthorizationParameters(portal, parameters);
       if (typeof checked === 'string')
-        return sendOAuthError(reply, invalidRequest('redirect_uri is missing or not registered'));
+        return sendOAuthError(
+          reply,
+          invalidRequest(`redirect_uri is missing or not registered: ${REGISTER_REDIRECT_URI}`),
+        );
       if ('location' in checked) {
         const { error, description } = checked;
         return sendOAuthError(reply, { status: 400, error, description });

@@ -50,10 +50,10 @@ export const LoggedRequest = v.strictObject({
     v.nullable(v.number()),
     v.description('Null if the response was not delivered completely, or not yet'),
   ),
-  /** Empty for a page. A response that was lost is here too; `status` is null then. */
+  /** Empty for other pages. A response that was lost is here too; `status` is null then. */
   answer: v.pipe(
     v.record(v.string(), v.nullable(v.union([v.string(), v.number(), v.boolean()]))),
-    v.description('The members of the JSON response, or the location of a redirect'),
+    v.description('The members of the JSON response, the location of a redirect, or the message of a page'),
   ),
   fault: v.optional(v.pipe(v.string(), v.description('The ID of the fault that was applied to the request'))),
 });

@@ -80,7 +80,10 @@ export class RequestLog {
     app.addHook('onSend', (request, reply, payload, done) => {
       const entry = hasRequestContext(request) ? logEntry(request) : null;
       if (entry !== null)
-        Object.assign(entry, { status: reply.statusCode, answer: loggedResponse(reply, payload, masking) });
+        Object.assign(entry, {
+          status: reply.statusCode,
+          answer: { ...entry.answer, ...loggedResponse(reply, payload, masking) },
+        });
       done();
     });
   }
@@ -89,6 +92,12 @@ export class RequestLog {
 /** The entry of a request; null for paths under `/_emulator/`. */
 export function logEntry(request: FastifyRequest): LogEntry | null {
   return request.getDecorator<LogEntry | null>('logged');
+}
+
+/** Logs the message of the page that answers a request; of other pages nothing is logged. */
+export function logMessage(request: FastifyRequest, message: string): void {
+  const entry = logEntry(request);
+  if (entry !== null) entry.answer = { message };
 }
 
 /** The logged part of a response: the location of a redirect, or its JSON; nothing of a page. */

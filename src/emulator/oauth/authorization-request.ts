@@ -62,12 +62,16 @@ export type AuthorizationPageError =
   | 'expired-state'
   | 'used-state';
 
+/** What to do about a redirect URI that is not registered, in words that follow a colon. */
+export const REGISTER_REDIRECT_URI =
+  'start the emulator with --redirect-uri URI (in the library: redirectUris), or set redirect_rule to any, for clients without registered ones';
+
 /** What a request is that has such an error, in words that follow "found". */
 export const AUTHORIZATION_PROBLEMS: Readonly<Record<AuthorizationPageError, string>> = {
   malformed: 'one with a parameter that is missing, repeated or invalid',
   'expired-request': 'a request_uri that has expired or was used',
   'unknown-client': 'a client_id that is not registered',
-  'unknown-redirect': 'a redirect_uri that is not registered for the client',
+  'unknown-redirect': `a redirect_uri that is not registered for the client: ${REGISTER_REDIRECT_URI}`,
   'invalid-state': 'one that this emulator has not issued',
   'expired-state': 'one that has expired',
   'used-state': 'one with which a user has already logged in or refused',

@@ -157,6 +157,17 @@ test.for([
   await expect(cloud.emulator.login({ ...request, authorizeUrl } as LoginRequest)).rejects.toThrow(message);
 });
 
+test('the refusal of a redirect URI says how to register it, on the page, in the log and to a test', async () => {
+  await using cloud = await startCloud({ clients: [{ id: 'x', secret: 's' }] });
+  const stock = await StockClient.discover(cloud);
+  const advice =
+    /not registered.*: start the emulator with --redirect-uri URI .*redirectUris.*set redirect_rule to any/;
+  const authorizeUrl = stock.authorizationUrl();
+  expect(await (await get(authorizeUrl)).text()).toMatch(advice);
+  expect(cloud.emulator.requests.at(-1)?.answer).toEqual({ message: expect.stringMatching(advice) });
+  await expect(cloud.emulator.login({ authorizeUrl, user: 'alice' })).rejects.toThrow(advice);
+});
+
 test('redirect URIs are compared exactly, at both endpoints', async () => {
   await using cloud = await startCloud({ pkce: 'ignored' });
   const stock = await StockClient.discover(cloud);
