@@ -4,7 +4,7 @@ import { existsSync, globSync, mkdirSync, openSync, readFileSync, symlinkSync, w
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readExample } from '../../emulator/examples/guide.ts';
+import { readExample, readExamples } from '../../emulator/examples/guide.ts';
 import type { Tokens } from '../../emulator/portal-client.ts';
 import { root, runCommand, temporaryFolder } from '../../project/checkout.ts';
 import { logFile, rememberSecrets } from '../../support/logs.ts';
@@ -199,8 +199,19 @@ test('the options file of the guide is accepted by the emulator', async () => {
   expect(await shown('faults')).toMatchObject({ faults: [{ kind: 'commit_then_drop', left: 1 }] });
 });
 
+test("the guide's code flow in a shell gets tokens and refreshes them, with its commands as they are", async () => {
+  const [start = '', commands = ''] = readExamples('The code flow in a shell', 'sh', 'docs/emulator.md');
+  const [, , ...args] = start.trim().split(' ');
+  // Any free port, because another program may use those of the guide.
+  using emulator = await launch(...args.map((arg) => arg.replace(/^900\d$/, '0')));
+  project.write('code.sh', commands.replace('http://127.0.0.1:9001', emulator.first.frontend_url));
+  const ran = await runCommand('/bin/sh', ['-eu', 'code.sh'], { cwd: project.path });
+  expect(ran).toMatchObject({ status: 0, stderr: '' });
+  expect(JSON.parse(ran.stdout)).toMatchObject({ token_type: 'bearer', refresh_token: expect.stringMatching(/./) });
+});
+
 test('the shell script of the guide pairs, refreshes and gets its user from the cloud API', async () => {
-  project.write('pair.sh', readExample('In a shell', 'sh'));
+  project.write('pair.sh', readExample("The helper's flow in a shell", 'sh'));
   using emulator = await launch();
   const ran = await runCommand('/bin/sh', ['-eu', 'pair.sh'], { cwd: project.path, env: emulator.env });
   expect(ran).toEqual({ status: 0, stdout: '{"user":"demo","scope":null}', stderr: '' });
@@ -245,7 +256,10 @@ test.skipIf(!C_COMPILER)(
       const { frontend_url, client_id, client_secret, ca_file } = emulator.first;
       project.write(
         'pair.sh',
-        readExample('In a shell', 'sh').replace(/^tokens=[^\n]*refresh_token -d.*/ms, 'echo "$tokens"\n'),
+        readExample("The helper's flow in a shell", 'sh').replace(
+          /^tokens=[^\n]*refresh_token -d.*/ms,
+          'echo "$tokens"\n',
+        ),
       );
       const env = { ...emulator.env, CURL_CA_BUNDLE: ca_file ?? '' };
       const paired = await runCommand('/bin/sh', ['-eu', 'pair.sh'], { cwd: project.path, env });
