@@ -72,7 +72,8 @@ function serverMetadata(portal: EmulatedPortal): object {
     end_session_endpoint: `${issuer}/oauth2/logout`,
     userinfo_endpoint: `${issuer}/oauth2/userinfo`,
     scopes_supported: settings.scopes?.split(' ') ?? ['openid', 'profile', 'email', 'offline_access'],
-    response_types_supported: hasCode ? ['code'] : [],
+    // Required and never empty (RFC 8414, 2 and 3.2).
+    response_types_supported: [hasCode ? 'code' : 'none'],
     response_modes_supported: ['query'],
     request_uri_parameter_supported: false,
     grant_types_supported: [

@@ -32,6 +32,7 @@ test('discovery leaves out what a setting turns off, and a flow that is turned o
   const { server } = await StockClient.discover(cloud);
   expect(server).not.toHaveProperty('authorization_endpoint');
   expect(server).not.toHaveProperty('code_challenge_methods_supported');
+  expect(server.response_types_supported).toEqual(['none']);
   expect(server.token_endpoint_auth_methods_supported).toEqual(['none']);
   cloud.emulator.change({ flows: 'code', clientAuthentication: 'any' });
   const stock = await StockClient.discover(cloud);
