@@ -108,6 +108,8 @@ export class Sitting implements AsyncDisposable {
     const emulator = await startEmulator({
       tls: context.tls,
       caFile: context.tls ? join(context.folder, CA_FILE) : undefined,
+      // Only one situation is about that mistake.
+      twoAuthenticationMethods: true,
       tokenLifetime: Math.round(TOKEN_LIFETIME * Math.min(context.slowness, 3)),
       ...settings,
       clients: [{ ...client, redirectUris: [redirectUri] }],

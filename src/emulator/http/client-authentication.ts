@@ -86,7 +86,8 @@ export function authenticateOAuth2Client(
   };
   const { secret, assertion } = credentials;
   const isOne = [secret, basic, assertion].filter((method) => method !== undefined).length < 2;
-  const mayBeBoth = settings.clientAuthentication === 'both' && assertion === undefined;
+  const isTwoAllowed = settings.clientAuthentication === 'both' || settings.twoAuthenticationMethods;
+  const mayBeBoth = isTwoAllowed && assertion === undefined;
   if (!isOne && !mayBeBoth) return { problem: invalidRequest('more than one method of client authentication') };
   if (assertion !== undefined) return verifyAssertion(portal, url, form, credentials.id, assertion);
   const isAlone = secret === undefined && basic === undefined;

@@ -26,6 +26,11 @@ export const OAUTH2_SETTINGS = {
     description:
       'client authentication at /oauth2/: as the client is registered (any), post, basic, post and basic in one request (both), only the client_id (none), or private_key_jwt',
   }),
+  /** Clients may send their secret in the header and in the form of one request, against RFC 6749, 2.3. Default: false. */
+  twoAuthenticationMethods: booleanSetting(false, {
+    label: 'Two methods of client authentication in one request are accepted',
+    description: 'accept a secret in the header and in the form of one request at /oauth2/, which RFC 6749 forbids',
+  }),
   /** PKCE (RFC 7636) at `/oauth2/`, also in the device flow. Default: `optional`, verified if a challenge was sent. */
   pkce: choiceSetting('optional', {
     choices: { optional: 'is optional', required: 'is required', ignored: 'is ignored' },

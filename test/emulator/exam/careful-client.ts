@@ -42,6 +42,7 @@ const MISTAKES = [
   'always-basic',
   'always-post',
   'secret-in-the-address',
+  'two-methods',
   'empty-secret',
   'other-redirect',
   'no-pkce',
@@ -171,11 +172,21 @@ async function oauthClient(as: oauth.AuthorizationServer): Promise<oauth.Client>
 function clientAuth(as: oauth.AuthorizationServer, client: oauth.Client): oauth.ClientAuth {
   const secret = env['OAUTH_CLIENT_SECRET'] || client['client_secret']?.toString();
   if (!secret) return makes('empty-secret') ? oauth.ClientSecretPost('x') : oauth.None();
-  if (makes('always-post')) return oauth.ClientSecretPost(secret);
-  if (makes('always-basic')) return oauth.ClientSecretBasic(secret);
+  const post = oauth.ClientSecretPost(secret);
+  const basic = makes('basic-without-encoding') ? unencodedBasic(secret) : oauth.ClientSecretBasic(secret);
+  if (makes('always-post')) return post;
+  if (makes('always-basic')) return basic;
+  if (makes('two-methods')) {
+    return (...request) => {
+      basic(...request);
+      post(...request);
+    };
+  }
   const methods = as.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
-  if (!methods.includes('client_secret_basic')) return oauth.ClientSecretPost(secret);
-  if (!makes('basic-without-encoding')) return oauth.ClientSecretBasic(secret);
+  return methods.includes('client_secret_basic') ? basic : post;
+}
+
+function unencodedBasic(secret: string): oauth.ClientAuth {
   return (_as, { client_id }, _body, headers) =>
     headers.set('authorization', `Basic ${Buffer.from(`${client_id}:${secret}`).toString('base64')}`);
 }

@@ -17,8 +17,8 @@ test('a client that is right passes a situation, and its report says what was se
 });
 
 test('a client with a mistake fails the situation that is about it, and passes its neighbours', async () => {
-  const report = await examine(clientWith('state-file-for-all'), 'readable-by-others', 'secrets-in-the-output');
-  expect(namesOf(report, 'failed')).toEqual(['readable-by-others']);
-  expect(report.results[0]?.seen).toBe('state.json contains a token and has the mode 644');
-  expect(namesOf(report, 'passed')).toEqual(['secrets-in-the-output']);
+  const report = await examine(clientWith('two-methods'), 'one-method', 'only-basic', 'only-post');
+  expect(namesOf(report, 'failed')).toEqual(['one-method']);
+  expect(report.results[0]?.seen).toBe('one request has client_secret_basic and client_secret_post');
+  expect(namesOf(report, 'passed')).toEqual(['only-basic', 'only-post']);
 });

@@ -53,6 +53,16 @@ test.for<[Settings['clientAuthentication'], readonly string[]]>([
   expect(cloud.emulator.findings().failedAuthentications.length).toBeGreaterThan(0);
 });
 
+test('twoAuthenticationMethods: a request may have the secret in the header and in the form', async () => {
+  await using cloud = await startCloud({ twoAuthenticationMethods: true });
+  const url = `${cloud.emulator.frontendUrl}/oauth2/device_authorization`;
+  for (const clientAuthentication of ['any', 'post', 'basic'] as const) {
+    cloud.emulator.change({ clientAuthentication });
+    expect((await post(url, POST, BASIC)).status, clientAuthentication).toBe(200);
+  }
+  expect((await post(url, POST, basicHeader(TOOL.id, 'wrong'))).status).toBe(401);
+});
+
 test('a public client sends only its client_id, or HTTP Basic with an empty secret', async () => {
   await using cloud = await startCloud({ clients: [{ id: 'public' }] });
   const url = `${cloud.emulator.frontendUrl}/oauth2/device_authorization`;

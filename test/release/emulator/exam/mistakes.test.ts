@@ -20,6 +20,7 @@ const PROGRAMS: Readonly<Record<string, Readonly<Record<string, readonly string[
   'a trusting program': {
     'follows-redirects': ['redirect-307'],
     'no-state-check': ['state-of-another', 'state-missing'],
+    'two-methods': ['one-method'],
     'basic-without-encoding': ['special-characters'],
     'prints-tokens': ['secrets-in-the-output'],
     'no-pkce': ['pkce', 'mcp-pkce'],
