@@ -36,9 +36,10 @@ import { choiceOf } from './json.ts';
 import type { Observations } from './oauth/client-audit.ts';
 import { type WaitingDevice, waitingDevices } from './oauth/device-logins.ts';
 import { collectFindings, type Findings } from './oauth/findings.ts';
-import { type Poll, unverifiedStateId, type WaitingLogin, waitingLogins } from './oauth/helper-flows.ts';
+import { type Poll, type WaitingLogin, waitingLogins } from './oauth/helper-flows.ts';
 import { type IssuedGrant, REVOCABLE } from './oauth/issued-grants.ts';
 import { SECRET_KINDS, type SecretKind } from './oauth/issued-secrets.ts';
+import { unverifiedClaim } from './oauth/jwt.ts';
 import {
   approveDevice,
   DEVICE_APPROVAL,
@@ -260,7 +261,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
     },
     polls(state) {
       checkMembers({ state }, { state: v.string() });
-      return portal.helperFlows.find(unverifiedStateId(state) ?? '')?.polls.values() ?? [];
+      return portal.helperFlows.find(unverifiedClaim(state, 'jti') ?? '')?.polls.values() ?? [];
     },
     async login(request) {
       checkMembers(request, LOGIN_REQUEST);

@@ -1,5 +1,6 @@
 import { timingSafeEqualText } from '../../system/secret-hash.ts';
 import { ASSERTION_TYPE } from '../oauth/client-assertions.ts';
+import { unverifiedClaim } from '../oauth/jwt.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
 import type { EffectiveSettings } from '../settings/effective-settings.ts';
@@ -174,21 +175,11 @@ async function verifyAssertion(
   if (form.get('client_assertion_type') !== ASSERTION_TYPE) {
     return { problem: invalidRequest(`client_assertion_type must be ${ASSERTION_TYPE}`) };
   }
-  const client = clients.get(id ?? unverifiedIssuer(assertion));
+  const client = clients.get(id ?? unverifiedClaim(assertion, 'iss') ?? '');
   const isAllowed = clientAuthentication === 'any' || clientAuthentication === 'private_key_jwt';
   if (client === undefined || !isAllowed) return authenticationError('client authentication failed');
   const issuer = portal.issuer();
   const audiences = [issuer, `${issuer}/oauth2/token`, `${issuer}${url.split('?')[0]}`];
   const problem = await portal.clientAssertions.reject(client, assertion, audiences);
   return problem === null ? { client } : authenticationError(problem);
-}
-
-/** The issuer of an assertion, only to find the client whose keys verify it; empty if there is none. */
-function unverifiedIssuer(assertion: string): string {
-  try {
-    const claims: unknown = JSON.parse(Buffer.from(assertion.split('.')[1] ?? '', 'base64url').toString());
-    return typeof claims === 'object' && claims !== null && 'iss' in claims ? String(claims.iss) : '';
-  } catch {
-    return '';
-  }
 }

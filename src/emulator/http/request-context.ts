@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { FORM_MEDIA_TYPE, mediaTypeOf } from '../../system/http/form.ts';
 import { parseParameters } from '../oauth/authorization-request.ts';
 import { forIssuer, splitIssuer } from '../oauth/issuers.ts';
+import { unverifiedClaim } from '../oauth/jwt.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Endpoint } from './logged-request.ts';
 
@@ -54,20 +55,10 @@ function createRequestContext(request: FastifyRequest, portal: EmulatedPortal): 
         this.query?.get('client_id') ??
         this.form?.get('client_id') ??
         basicCredentials(this.authorization ?? '')?.id ??
-        unverifiedSubject(this.form?.get('client_assertion'));
-      return named !== undefined && portal.settings.clients.has(named) ? named : null;
+        unverifiedClaim(this.form?.get('client_assertion') ?? '', 'sub');
+      return named !== null && portal.settings.clients.has(named) ? named : null;
     },
   };
-}
-
-/** The subject of a JWT, unverified; only for the log and for faults, never for decisions. */
-function unverifiedSubject(jwt: string | undefined): string | undefined {
-  try {
-    const claims: unknown = JSON.parse(Buffer.from(jwt?.split('.')[1] ?? '', 'base64url').toString());
-    return typeof claims === 'object' && claims !== null && 'sub' in claims ? String(claims.sub) : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Makes {@link requestContext} available for all requests of an origin. @param issuers the names of those beside the default one */

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { systemRandom } from '../../system/random.ts';
+import { sha256 } from '../../system/secret-hash.ts';
 import { BoundedMap } from '../bounded-collections.ts';
 
 /** Browsers remembered. */
@@ -26,18 +26,18 @@ export class BrowserLogins {
   /** @param path of the pages that share the login @param isSecure whether the frontend origin uses TLS @returns the `Set-Cookie` header */
   issueCookie(login: BrowserLogin, path: string, isSecure: boolean): string {
     const value = systemRandom.token(32);
-    this.#logins.set(hash(value), login);
+    this.#logins.set(sha256(value), login);
     return `${this.#name}=${value}; Path=${path}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
   }
 
   /** @param header the `Cookie` header @returns the login, or null if the browser is not known */
   find(header: string | undefined): BrowserLogin | null {
-    return this.#logins.get(hash(this.#cookieValue(header))) ?? null;
+    return this.#logins.get(sha256(this.#cookieValue(header))) ?? null;
   }
 
   /** Ends the login of a browser. @param header the `Cookie` header @returns the `Set-Cookie` header */
   end(header: string | undefined, path: string): string {
-    this.#logins.delete(hash(this.#cookieValue(header)));
+    this.#logins.delete(sha256(this.#cookieValue(header)));
     return `${this.#name}=; Path=${path}; Max-Age=0`;
   }
 
@@ -55,8 +55,4 @@ export class BrowserLogins {
     const pairs = header.split(';').map((pair) => pair.trim());
     return pairs.find((pair) => pair.startsWith(`${this.#name}=`))?.slice(this.#name.length + 1) ?? '';
   }
-}
-
-function hash(value: string): string {
-  return createHash('sha256').update(value).digest('base64url');
 }

@@ -1,5 +1,5 @@
-import { hash } from 'node:crypto';
 import { systemRandom } from '../../system/random.ts';
+import { sha256 } from '../../system/secret-hash.ts';
 import { BoundedMap } from '../bounded-collections.ts';
 import { ASSERTION_ALGORITHMS } from './client-assertions.ts';
 
@@ -87,8 +87,4 @@ export class DpopProofs {
 
 function withoutQuery(url: string): string {
   return URL.canParse(url) ? new URL(url).href.replace(/[?#].*/, '') : '';
-}
-
-function sha256(text: string): string {
-  return hash('sha256', text, 'base64url');
 }

@@ -92,16 +92,6 @@ export class HelperStates {
   }
 }
 
-/** The ID inside a state, unverified; null if there is none. Only for lookups, never for decisions. */
-export function unverifiedStateId(jwt: string): string | null {
-  try {
-    const claims: unknown = JSON.parse(Buffer.from(jwt.split('.')[1] ?? '', 'base64url').toString());
-    return typeof claims === 'object' && claims !== null && 'jti' in claims ? String(claims.jti) : null;
-  } catch {
-    return null;
-  }
-}
-
 function generateKey(): KeyObject {
   return createSecretKey(systemRandom.token(32), 'base64url');
 }

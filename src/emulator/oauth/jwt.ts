@@ -1,5 +1,4 @@
 import {
-  createHmac,
   createPrivateKey,
   createPublicKey,
   generateKeyPairSync,
@@ -8,6 +7,7 @@ import {
   sign,
   verify,
 } from 'node:crypto';
+import { hmacSha256 } from '../../system/secret-hash.ts';
 
 /** The claims of a JWT: those of an ID token (OpenID Connect Core, 2) or of an access token (RFC 9068, 2.2). */
 export interface JwtClaims {
@@ -29,7 +29,7 @@ export interface JwtClaims {
  */
 export function createIdToken(claims: JwtClaims, clientSecret: string): string {
   const text = signingInput({ alg: 'HS256', typ: 'JWT' }, claims);
-  return `${text}.${createHmac('sha256', clientSecret).update(text).digest('base64url')}`;
+  return `${text}.${hmacSha256(clientSecret, text)}`;
 }
 
 /** The claim `at_hash` of an ID token that is signed with a SHA-256 algorithm (OpenID Connect Core, 3.1.3.6). */
@@ -118,7 +118,17 @@ export function unsignedJwt(claims: JwtClaims): string {
   return `${signingInput({ alg: 'none' }, claims)}.`;
 }
 
-/** A part of a JWT whose signature was verified. */
+/** A claim of a JWT that nobody has verified, or null: only for lookups, never for decisions. */
+export function unverifiedClaim(jwt: string, name: string): string | null {
+  try {
+    const value: unknown = decode(jwt.split('.')[1] ?? '')[name];
+    return value === undefined ? null : String(value);
+  } catch {
+    return null;
+  }
+}
+
+/** A part of a JWT. */
 function decode(part: string) {
   return JSON.parse(Buffer.from(part, 'base64url').toString());
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { sha256 } from '../../system/secret-hash.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import { type Client, isRedirectUri } from '../settings/client-registry.ts';
 import { requirementsOf, unmetRequirement } from '../settings/requirements.ts';
@@ -194,8 +194,7 @@ export function rejectCodeVerifier(challenge: string | null, verifier: string | 
   }
   if (verifier === undefined) return 'code_verifier is missing';
   if (!CODE_VERIFIER.test(verifier)) return 'code_verifier must have 43 to 128 unreserved characters';
-  const hash = createHash('sha256').update(verifier).digest('base64url');
-  return hash === challenge ? null : 'code_verifier does not match the code_challenge';
+  return sha256(verifier) === challenge ? null : 'code_verifier does not match the code_challenge';
 }
 
 /** A scope with one space between its names, null if none was requested, or why it is refused. */
