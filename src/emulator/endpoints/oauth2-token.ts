@@ -65,13 +65,14 @@ function handleTokenRequest(
   }
   if (!form.has('refresh_token')) return invalidRequest('refresh_token is missing');
   const grantOfToken = portal.grants.findByRefreshToken(client.id, refreshToken);
-  if (grantOfToken === null || !isIssuedBy(portal, grantOfToken)) return invalidGrant('unknown token');
-  const isBound = isPublic(client) && refreshToken?.jkt !== undefined;
+  if (refreshToken === null || grantOfToken === null || !isIssuedBy(portal, grantOfToken))
+    return invalidGrant('unknown token');
+  const isBound = isPublic(client) && refreshToken.jkt !== undefined;
   if (isBound && refreshToken.jkt !== jkt) return invalidGrant('the refresh token is bound to another key');
   const wanted = readNarrowerScope(form.get('scope'), grantOfToken.scope, portal.settings);
   if ('refused' in wanted) return { status: 400, error: 'invalid_scope', description: wanted.refused };
-  const scope = form.has('scope') ? wanted.scope : null;
-  const tokens = portal.grants.refresh(client.id, refreshToken, portal.settings, { jkt, scope: scope ?? undefined });
+  const scope = (form.has('scope') ? wanted.scope : null) ?? undefined;
+  const tokens = portal.grants.refresh(grantOfToken, refreshToken, portal.settings, { jkt, scope });
   if ('refused' in tokens) return invalidGrant(tokens.refused);
   return { tokens, withRefreshToken: portal.settings.refreshTokenInRefresh, user: grantOfToken.user };
 }
@@ -109,7 +110,7 @@ function exchangeCode(portal: EmulatedPortal, { client, form, jkt }: ClientReque
     resource: form.get('resource') ?? binding.resource,
     loggedInAt: binding.loggedInAt ?? code.issuedAt,
   });
-  portal.codes.markExchanged(code, grant.id);
+  code.grantId = grant.id;
   return issueFirstTokens(portal, grant, binding.offline, jkt);
 }
 
@@ -138,7 +139,7 @@ function pollDeviceCode(portal: EmulatedPortal, { client, form, jkt }: ClientReq
     resource: form.get('resource'),
     loggedInAt,
   });
-  deviceLogins.markExchanged(login, grant.id);
+  login.grantId = grant.id;
   return issueFirstTokens(portal, grant, login.offline, jkt);
 }
 

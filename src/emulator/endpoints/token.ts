@@ -6,11 +6,11 @@ import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route, addRoute } from '../http/routes.ts';
 import { type ClientRequest, readClientRequest, unmetOfRequest } from '../http/token-request.ts';
 import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
-import { isScope } from '../oauth/authorization-request.ts';
 import type { IssuedGrant, TokenResponseBody } from '../oauth/issued-grants.ts';
 import { isIssuedBy } from '../oauth/issuers.ts';
 import { type EmulatedPortal, issuerUrl } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
+import { SCOPE } from '../settings/validation.ts';
 
 /**
  * Serves the token endpoint (docs/portal.md, 5 and 6; RFC 6749, 4.1.3 and 6). It authenticates the client before it
@@ -41,8 +41,8 @@ function handleTokenRequest(
   if (grantType === 'refresh_token') {
     if (!form.has('refresh_token')) return invalidRequest('refresh_token is missing');
     const grant = portal.grants.findByRefreshToken(client.id, refreshToken);
-    if (grant === null || !isIssuedBy(portal, grant)) return invalidGrant('unknown token');
-    const outcome = portal.grants.refresh(client.id, refreshToken, portal.settings);
+    if (refreshToken === null || grant === null || !isIssuedBy(portal, grant)) return invalidGrant('unknown token');
+    const outcome = portal.grants.refresh(grant, refreshToken, portal.settings);
     return 'refused' in outcome ? invalidGrant(outcome.refused) : outcome;
   }
   return { status: 400, error: 'unsupported_grant_type', description: 'use authorization_code or refresh_token' };
@@ -53,9 +53,8 @@ function exchangeCode(
   client: Client,
   form: ReadonlyMap<string, string>,
 ): TokenResponseBody | OAuthError {
-  if (!form.has('code')) return invalidRequest('code is missing');
   const scope = form.get('scope');
-  if (scope !== undefined && !isScope(scope)) {
+  if (scope !== undefined && !SCOPE.test(scope)) {
     return { status: 400, error: 'invalid_scope', description: 'scope must be names with one space between them' };
   }
   const code = findUnusedCode(portal, client, form.get('code'));
@@ -65,7 +64,7 @@ function exchangeCode(
     return invalidGrant('redirect_uri differs from the one of the authorization request');
   }
   const grant = portal.grants.create(client.id, code.user, scope ?? code.scope);
-  portal.codes.markExchanged(code, grant.id);
+  code.grantId = grant.id;
   if (code.stateId !== null) portal.helperFlows.complete(code.stateId);
   return portal.grants.issueTokens(grant, portal.settings);
 }

@@ -4,7 +4,7 @@ import type { TokenClaims } from '../oauth/bearer-tokens.ts';
 import type { ClientAuthenticationMethod } from '../oauth/client-audit.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
-import { type Operation, requirementsOf, unmetRequirement } from '../settings/requirements.ts';
+import { type Operation, unmetRequirement } from '../settings/requirements.ts';
 import { authenticateClient, authenticateOAuth2Client, type ClientAuthentication } from './client-authentication.ts';
 import { isProofRequired, type ProofResult, verifyProof } from './dpop.ts';
 import type { Endpoint } from './logged-request.ts';
@@ -108,8 +108,8 @@ export function unmetOfRequest(
   const { requiredParameters, requiredHeaders } = requestContext(request).portal.settings;
   const header = (name: string) => request.headers[name.toLowerCase()]?.toString();
   return (
-    unmetRequirement(requirementsOf(requiredParameters, operation, client.id), (name) => form.get(name)) ??
-    unmetRequirement(requirementsOf(requiredHeaders, operation, client.id), header)
+    unmetRequirement(requiredParameters, operation, client.id, (name) => form.get(name)) ??
+    unmetRequirement(requiredHeaders, operation, client.id, header)
   );
 }
 

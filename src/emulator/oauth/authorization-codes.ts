@@ -68,11 +68,6 @@ export class AuthorizationCodes {
     return code;
   }
 
-  /** Records the grant that the code was exchanged for. */
-  markExchanged(code: AuthorizationCode, grantId: string): void {
-    code.grantId = grantId;
-  }
-
   /** All codes, oldest first. */
   all(): AuthorizationCode[] {
     return this.#codes.values();

@@ -1,6 +1,7 @@
 import { parseForm } from '../../system/http/form.ts';
 import { codeDeliveryUrl, type EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
+import { SCOPE } from '../settings/validation.ts';
 import type { OAuth2Binding } from './authorization-codes.ts';
 import type { BrowserLogin } from './browser-logins.ts';
 import type { HelperState } from './helper-flows.ts';
@@ -116,7 +117,7 @@ function redirectableError(parameters: ReadonlyMap<string, string>): string | nu
   const responseType = parameters.get('response_type');
   if (responseType === undefined) return 'invalid_request';
   if (responseType !== 'code') return 'unsupported_response_type';
-  return isScope(parameters.get('scope') ?? 'none') ? null : 'invalid_scope';
+  return SCOPE.test(parameters.get('scope') ?? 'none') ? null : 'invalid_scope';
 }
 
 /** The helper flow of a state. @param client the state must be bound to it; default: to any registered client */
@@ -181,14 +182,6 @@ function authorizationResponseUrl(portal: EmulatedPortal, request: Authorization
     ...(request.rawState === null ? [] : [request.rawState]),
     ...(iss ? [encodeParameter('iss', portal.issuer())] : []),
   );
-}
-
-/** A scope: names with one space between them (RFC 6749, 3.3). */
-const SCOPE = /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/;
-
-/** Whether a text has the syntax of a scope. */
-export function isScope(text: string): boolean {
-  return SCOPE.test(text);
 }
 
 /**

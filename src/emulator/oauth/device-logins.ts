@@ -118,11 +118,6 @@ export class DeviceLogins {
     this.#onChange();
   }
 
-  /** Records the grant that the device code was exchanged for. */
-  markExchanged(login: DeviceLogin, grantId: string): void {
-    login.grantId = grantId;
-  }
-
   /** All logins, oldest first. */
   all(): DeviceLogin[] {
     return this.#logins.values();

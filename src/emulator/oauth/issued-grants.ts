@@ -152,20 +152,17 @@ export class IssuedGrants {
    * the same tokens again if it proves the same key (with `graceEndsOnUse` not after their first use), and within
    * `refreshGrace` generations it gets new tokens. By `refreshRotation` a refresh may leave the refresh token in
    * force. Otherwise it is refused, and with `onReuse: 'revoke-family'` its grant is revoked (RFC 9700, 4.14.2).
-   * Access tokens issued before stay valid until they expire, except with `refreshEndsAccessToken`. Another client's
-   * token changes nothing.
+   * Access tokens issued before stay valid until they expire, except with `refreshEndsAccessToken`.
    * @param claims of the refresh token, from {@link verifyRefreshToken}
    * @param wanted `jkt`: the thumbprint of the key that new tokens are bound to, or null; `scope`: that of the new access
    *   token, if it is less than the grant's
    */
   refresh(
-    clientId: string,
-    claims: TokenClaims | null,
+    grant: IssuedGrant,
+    claims: TokenClaims,
     settings: EffectiveSettings,
     { jkt = null, scope }: { readonly jkt?: string | null; readonly scope?: string | undefined } = {},
   ): TokenResponseBody | RefreshRejection {
-    const grant = this.findByRefreshToken(clientId, claims);
-    if (claims === null || grant === null) return { refused: 'unknown token' };
     const current = grant.refreshToken?.generation ?? grant.generation;
     const wasKept = grant.refreshToken?.generation === claims.generation;
     if (!wasKept && wasPresented(grant, claims.generation)) this.#context.audit.recordMisuse('reused', grant);

@@ -127,10 +127,7 @@ export async function login(
     authorizeUrl === undefined ? await readState(portal, state ?? '') : await readAuthorizeUrl(portal, url);
   // A browser would be redirected at once.
   if ('location' in request) return { location: request.location };
-  if (!(user === undefined ? deny : portal.settings.users.has(user))) {
-    const names = [...portal.settings.users.keys()].join(', ');
-    throw new LoginError(`user: must be one of ${names} (found ${user === undefined ? 'none' : 'an unknown name'})`);
-  }
+  checkUser(portal, user, deny);
   const location =
     deny || user === undefined
       ? denyAuthorization(portal, request)
@@ -213,10 +210,13 @@ export function approveDevice(portal: EmulatedPortal, { userCode, user, deny = f
     const found = login === undefined ? 'an unknown one' : login.decision === null ? 'an expired one' : 'a used one';
     throw new LoginError(`userCode: must be the code of a device that waits for its user (found ${found})`);
   }
-  const { users } = portal.settings;
-  if (!(user === undefined ? deny : users.has(user))) {
-    const found = user === undefined ? 'none' : 'an unknown name';
-    throw new LoginError(`user: must be one of ${[...users.keys()].join(', ')} (found ${found})`);
-  }
+  checkUser(portal, user, deny);
   portal.deviceLogins.decide(login, deny || user === undefined ? { denied: true } : { user, loggedInAt: portal.now() });
+}
+
+/** Only a refusal needs no user. */
+function checkUser({ settings: { users } }: EmulatedPortal, user: string | undefined, deny: boolean): void {
+  if (user === undefined ? deny : users.has(user)) return;
+  const found = user === undefined ? 'none' : 'an unknown name';
+  throw new LoginError(`user: must be one of ${[...users.keys()].join(', ')} (found ${found})`);
 }

@@ -1,14 +1,14 @@
 import { sha256 } from '../../system/secret-hash.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import { type Client, isRedirectUri } from '../settings/client-registry.ts';
-import { requirementsOf, unmetRequirement } from '../settings/requirements.ts';
+import { unmetRequirement } from '../settings/requirements.ts';
 import type { Settings } from '../settings/settings.ts';
+import { SCOPE } from '../settings/validation.ts';
 import {
   type AuthorizationPageError,
   type AuthorizationRequest,
   type ErrorRedirect,
   encodeParameter,
-  isScope,
   type LoginDemands,
   rawParameter,
   withQueryParameters,
@@ -90,9 +90,7 @@ export function checkAuthorizationParameters(
   if (settings.flows === 'device') return fail('unauthorized_client', 'use the device flow');
   if (query !== undefined && settings.requirePushedAuthorizationRequests)
     return fail('invalid_request', 'the request must be pushed to the pushed_authorization_request_endpoint');
-  const unmet = unmetRequirement(requirementsOf(settings.requiredParameters, 'authorize', client.id), (name) =>
-    parameters.get(name),
-  );
+  const unmet = unmetRequirement(settings.requiredParameters, 'authorize', client.id, (name) => parameters.get(name));
   if (unmet !== null) return fail('invalid_request', unmet);
   const resource = parameters.get('resource');
   if (resource !== undefined && !isResource(resource))
@@ -223,7 +221,7 @@ function readScope(sent: string | undefined, settings: Settings): ScopeResult {
   const scope = (hasCommas ? sent?.replaceAll(/, */g, ' ') : sent) ?? null;
   // Without its commas, a space is no separator there.
   const hasWrongSeparator = hasCommas && sent?.replaceAll(/, */g, ',').includes(' ') === true;
-  if (scope !== null && (hasWrongSeparator || !isScope(scope)))
+  if (scope !== null && (hasWrongSeparator || !SCOPE.test(scope)))
     return { refused: 'scope must be names with one separator between them' };
   const names = scope?.split(' ') ?? [];
   const known = settings.scopes?.split(' ') ?? names;

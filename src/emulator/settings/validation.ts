@@ -13,8 +13,8 @@ export class OptionError extends Error {
 const MAX_SETTING_SECONDS = 1e9;
 
 const MAX_TEXT_LENGTH = 1000;
-/** RFC 6749, 3.3. */
-const SCOPES = /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/;
+/** A scope: names with one space between them (RFC 6749, 3.3). */
+export const SCOPE = /^[\x21\x23-\x5B\x5D-\x7E]+( [\x21\x23-\x5B\x5D-\x7E]+)*$/;
 const REQUIREMENTS = new RegExp(`^${REQUIREMENT.source}( ${REQUIREMENT.source})*$`);
 
 /** The schema of each setting, by name. The message of an issue completes "must be …". */
@@ -94,7 +94,7 @@ function settingSchema({ values, initial }: SettingDefinition<unknown>): v.Gener
 function textSchema(syntax: TextSyntax): v.GenericSchema {
   const schema = (pattern: RegExp) => v.pipe(v.string(), v.maxLength(MAX_TEXT_LENGTH), v.regex(pattern));
   return syntax === 'scopes'
-    ? v.message(schema(SCOPES), 'names with one space between them')
+    ? v.message(schema(SCOPE), 'names with one space between them')
     : v.message(schema(REQUIREMENTS), 'OPERATION:NAME or OPERATION:NAME=VALUE, with one space between two of them');
 }
 
