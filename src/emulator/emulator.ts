@@ -1,6 +1,5 @@
 import * as v from 'valibot';
 import { urlHost } from '../system/addresses.ts';
-import { systemTimers } from '../system/clock.ts';
 import type { JsonObject } from '../system/http/openapi.ts';
 import { version } from '../system/version.ts';
 import { apiOperations, serveApi } from './api/api.ts';
@@ -182,7 +181,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   const log = new RequestLog();
   const rates = new RateLimiter();
 
-  const tls = settings.tls ? await createTlsCredentials(file, { ...settings, now: portal.now() }) : null;
+  const tls = settings.tls ? await createTlsCredentials(file, settings.hostNames, portal.now()) : null;
   const base = createServer(portal, log, rates, tls);
   serveConfig(base);
   serveCodePolling(base);
@@ -225,7 +224,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
     log.clear();
     portal.changes.emitChange('requests');
   };
-  const api = { portal, faults, log, timers: systemTimers, reset, describe: () => describe(portal) };
+  const api = { portal, faults, log, reset, describe: () => describe(portal) };
   serveApi(base, [...apiOperations, ...consoleOperations], api);
 
   const close = async () => {

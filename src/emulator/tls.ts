@@ -13,31 +13,24 @@ export interface TlsCredentials {
   readonly ca: string;
 }
 
-/** The names and addresses of the emulator over TLS, and the current time. */
-interface CertificateOptions {
-  readonly host: string;
-  readonly publicHost: string;
-  /** The host names that clients may use. */
-  readonly hostNames: readonly string[];
-  /** Milliseconds since 1970. */
-  readonly now: number;
-}
-
 const OWNER = 'Latchkey portal emulator';
 
 /**
  * Issues a server certificate for the loopback addresses and for all configured names and addresses.
  * @param file keeps the private CA across restarts; with null each start makes a new one
+ * @param names the host names and addresses that clients may use
+ * @param now milliseconds since 1970
  */
 export async function createTlsCredentials(
   file: StateFile | null,
-  { host, publicHost, hostNames: names, now }: CertificateOptions,
+  names: readonly string[],
+  now: number,
 ): Promise<TlsCredentials> {
   // Imported only with TLS, because it is the slowest part of a start.
   const { createAuthority, issueLeaf } = await import('../system/x509/issuing.ts');
   const authority = file?.state.authority ?? (await createAuthority(OWNER));
   file?.save({ authority });
-  const hosts = ['127.0.0.1', '::1', host, publicHost, ...names].map((one) => one.replace(/%.*$/, ''));
+  const hosts = ['127.0.0.1', '::1', ...names].map((one) => one.replace(/%.*$/, ''));
   const leaf = await issueLeaf(authority, {
     names: hosts.filter((one) => isIP(one) === 0),
     addresses: hosts.filter((one) => isIP(one) !== 0),

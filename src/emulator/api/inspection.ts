@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import * as v from 'valibot';
+import { systemTimers } from '../../system/clock.ts';
 import { LoggedRequest } from '../http/logged-request.ts';
 import { pathParameter, requestContext } from '../http/request-context.ts';
 import { badRequest } from '../http/routes.ts';
@@ -8,7 +9,7 @@ import { collectFindings, Findings, PollFindings } from '../oauth/findings.ts';
 import { WaitingLogin, waitingLogins } from '../oauth/helper-flows.ts';
 import { type IssuedGrant, REVOCABLE } from '../oauth/issued-grants.ts';
 import type { EmulatedPortal } from '../portal.ts';
-import { type ApiOperation, badRequestResponse, type EventTimers, jsonOperation, NotFoundBody } from './operation.ts';
+import { type ApiOperation, badRequestResponse, jsonOperation, NotFoundBody } from './operation.ts';
 
 /** The number of a request. */
 const REQUEST_NUMBER = /^\d{1,15}$/;
@@ -155,7 +156,7 @@ export const eventsOperation: ApiOperation = {
     200: { description: 'Until either side closes the connection', body: 'text/event-stream' },
     429: { description: 'Too many listeners', body: v.strictObject({ error: v.literal('too_many_listeners') }) },
   },
-  handle: ({ portal, timers }, request, reply) => sendEvents(portal, timers, request, reply),
+  handle: ({ portal }, request, reply) => sendEvents(portal, request, reply),
 };
 
 /**
@@ -165,7 +166,6 @@ export const eventsOperation: ApiOperation = {
  */
 function sendEvents(
   portal: Pick<EmulatedPortal, 'changes' | 'now'>,
-  timers: EventTimers,
   request: FastifyRequest,
   reply: FastifyReply,
 ): unknown {
@@ -194,7 +194,7 @@ function sendEvents(
   raw.write(': the emulator’s events\n\n');
   let cancel = scheduleHeartbeat();
   function scheduleHeartbeat() {
-    return timers.after(HEARTBEAT_INTERVAL_MS, () => {
+    return systemTimers.after(HEARTBEAT_INTERVAL_MS, () => {
       raw.write(': alive\n\n');
       cancel = scheduleHeartbeat();
     });

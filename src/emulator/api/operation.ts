@@ -1,6 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import * as v from 'valibot';
-import type { systemTimers } from '../../system/clock.ts';
 import type { JsonObject, OperationDescription, ResponseDescription } from '../../system/http/openapi.ts';
 import type { Faults } from '../faults/faults.ts';
 import { bodyText, mediaType } from '../http/request-context.ts';
@@ -25,15 +24,11 @@ export interface ApiContext {
   readonly portal: EmulatedPortal;
   readonly faults: Faults;
   readonly log: RequestLog;
-  readonly timers: EventTimers;
   /** Resets the emulator to its initial state. */
   reset(): Promise<void>;
   /** The OpenAPI description of all operations. */
   describe(): Promise<JsonObject>;
 }
-
-/** The only timer that the event stream needs. */
-export type EventTimers = Pick<typeof systemTimers, 'after'>;
 
 /** An operation under `/_emulator/`: one declaration describes and serves it. */
 export interface ApiOperation extends EmulatorOperation {
