@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { exactObject } from '../json.ts';
+import { camelCase, exactObject, renameKeys } from '../json.ts';
 import { codeDeliveryUrl, type EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
 import {
@@ -89,12 +89,10 @@ export interface LoginRequest {
 
 /** The members of a {@link LoginRequest}. */
 export const LOGIN_REQUEST = {
+  ...renameKeys<v.GenericSchema>(LoginBody.entries, camelCase),
   // Anything: what is no URL is refused like a URL that is not the emulator's.
   authorizeUrl: v.optional(v.unknown()),
-  state: LoginBody.entries.state,
-  user: LoginBody.entries.user,
-  deny: LoginBody.entries.deny,
-} satisfies Record<keyof LoginRequest, v.GenericSchema>;
+};
 
 /** The result of a login. `location` is the client's redirect URI, or the helper's page that confirms the login. */
 export const LoginResult = v.strictObject({
@@ -194,11 +192,7 @@ export interface DeviceApproval {
 }
 
 /** The members of a {@link DeviceApproval}. */
-export const DEVICE_APPROVAL = {
-  userCode: DeviceApprovalBody.entries.user_code,
-  user: DeviceApprovalBody.entries.user,
-  deny: DeviceApprovalBody.entries.deny,
-} satisfies Record<keyof DeviceApproval, v.GenericSchema>;
+export const DEVICE_APPROVAL = renameKeys<v.GenericSchema>(DeviceApprovalBody.entries, camelCase);
 
 /**
  * Allows or refuses the access of a device, like the page at its verification_uri.
