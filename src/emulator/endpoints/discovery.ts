@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route, addRoute } from '../http/routes.ts';
 import { ASSERTION_ALGORITHMS } from '../oauth/client-assertions.ts';
-import { PROMPTS } from '../oauth/oauth2-authorization-request.ts';
+import { OPENID_SCOPES, PROMPTS } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import { DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE } from '../settings/client-registry.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -71,7 +71,7 @@ function serverMetadata(portal: EmulatedPortal): object {
     ...(settings.registration && { registration_endpoint: `${issuer}/oauth2/register` }),
     end_session_endpoint: `${issuer}/oauth2/logout`,
     userinfo_endpoint: `${issuer}/oauth2/userinfo`,
-    scopes_supported: settings.scopes?.split(' ') ?? ['openid', 'profile', 'email', 'offline_access'],
+    scopes_supported: (settings.scopes ?? OPENID_SCOPES).split(' '),
     // Required and never empty (RFC 8414, 2 and 3.2).
     response_types_supported: [hasCode ? 'code' : 'none'],
     response_modes_supported: ['query'],

@@ -7,6 +7,7 @@ import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
 import { systemRandom } from '../../system/random.ts';
 import type { Emulator } from '../emulator.ts';
 import type { FaultOptions } from '../faults/kinds.ts';
+import { OPENID_SCOPES } from '../oauth/oauth2-authorization-request.ts';
 import type { ClientOptions } from '../options.ts';
 import type { SettingOptions } from '../settings/settings.ts';
 import { NOT_OF_THE_CLIENT } from './wire.ts';
@@ -57,10 +58,18 @@ export function programEnvironment(
   };
 }
 
-/** A refresh token of a login by code, and no trace of it on the wire. */
+/**
+ * A refresh token of a login by code, and no trace of it on the wire. Some clients name a scope in each refresh, which
+ * can not go beyond that of the login (RFC 6749, 6).
+ */
 export async function mintRefreshToken(emulator: Emulator, redirectUri: string): Promise<string> {
   const { frontendUrl, clientId, clientSecret } = emulator;
-  const query = new URLSearchParams({ response_type: 'code', client_id: clientId, redirect_uri: redirectUri });
+  const query = new URLSearchParams({
+    response_type: 'code',
+    client_id: clientId,
+    redirect_uri: redirectUri,
+    scope: OPENID_SCOPES,
+  });
   const { location } = await emulator.login({ authorizeUrl: `${frontendUrl}/oauth2/authorize?${query}`, user: 'demo' });
   const form = new URLSearchParams({
     grant_type: 'authorization_code',

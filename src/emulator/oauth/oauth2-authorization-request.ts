@@ -114,6 +114,9 @@ export function checkAuthorizationParameters(
   return { client, flow: 'oauth2', redirectUri, rawState, scope, binding, demands, requestUri: null };
 }
 
+/** The scopes that clients of OpenID Connect request. */
+export const OPENID_SCOPES = 'openid profile email offline_access';
+
 /** The values of `prompt` (OpenID Connect Core, 3.1.2.1). */
 export const PROMPTS = ['none', 'login', 'consent', 'select_account'];
 

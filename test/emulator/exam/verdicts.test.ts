@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { mintRefreshToken, requestToken } from '../../../src/emulator/exam/setup.ts';
+import { startEmulator } from '../../../src/emulator/index.ts';
 import { clientWith, examine, namesOf } from './run-exam.ts';
 
 test('a client that is right passes a situation, and its report says what was seen, what is right and who says so', async () => {
@@ -21,4 +23,16 @@ test('a client with a mistake fails the situation that is about it, and passes i
   expect(namesOf(report, 'failed')).toEqual(['one-method']);
   expect(report.results[0]?.seen).toBe('one request has client_secret_basic and client_secret_post');
   expect(namesOf(report, 'passed')).toEqual(['only-basic', 'only-post']);
+});
+
+test('a client may name scopes of OpenID Connect when it refreshes the token that it begins with', async () => {
+  const redirectUri = 'http://127.0.0.1:1/callback';
+  await using emulator = await startEmulator({ clients: [{ id: 'a-client', redirectUris: [redirectUri] }] });
+  const form = new URLSearchParams({
+    grant_type: 'refresh_token',
+    client_id: 'a-client',
+    refresh_token: await mintRefreshToken(emulator, redirectUri),
+    scope: 'openid offline_access',
+  });
+  expect(JSON.parse(await requestToken(emulator, form))).toHaveProperty('access_token');
 });
