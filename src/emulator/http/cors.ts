@@ -3,8 +3,8 @@ import { isLoopbackHost } from '../../system/addresses.ts';
 import type { Endpoint } from './logged-request.ts';
 import { requestContext } from './request-context.ts';
 
-/** The endpoints that scripts of a web page call. Its user opens the others. */
-const SCRIPTED_ENDPOINTS: readonly (Endpoint | null)[] = [
+/** The endpoints of the OAuth 2.0 server and the API that programs call, also scripts of a web page. */
+export const SCRIPTED_ENDPOINTS: readonly (Endpoint | null)[] = [
   ...(['par', 'token', 'revoke', 'introspect', 'register', 'userinfo', 'whoami'] as const),
   ...(['discovery', 'device_authorization'] as const),
 ];

@@ -1,22 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import { BoundedMap } from '../bounded-collections.ts';
+import { SCRIPTED_ENDPOINTS } from './cors.ts';
 import type { Endpoint } from './logged-request.ts';
 import { accessToken, type RequestContext, requestContext } from './request-context.ts';
 
 /** The endpoints that programs call. Pages that people open are not limited. */
-const LIMITED_ENDPOINTS: readonly (Endpoint | null)[] = [
-  'config',
-  'code/get',
-  'par',
-  'token',
-  'revoke',
-  'introspect',
-  'register',
-  'userinfo',
-  'whoami',
-  'discovery',
-  'device_authorization',
-];
+const LIMITED_ENDPOINTS: readonly (Endpoint | null)[] = ['config', 'code/get', ...SCRIPTED_ENDPOINTS];
 
 /** Pairs of client and endpoint that are counted at the same time. */
 const MAX_WINDOWS = 10_000;
