@@ -166,8 +166,9 @@ export class Listener implements Disposable {
     this.#serve = null;
     if (this.#inProgress === 0) return;
     const cancelDrain = this.#options.timers.after(DRAIN_TIMEOUT, () => {
-      const waiting = new Set(this.#waiting.map(([{ socket }]) => socket));
-      for (const connection of this.#draining.busyConnections) if (!waiting.has(connection)) connection.destroy();
+      const waiting = Map.groupBy(this.#waiting, ([{ socket }]) => socket);
+      for (const [connection, inFlight] of this.#draining.inFlight())
+        if (inFlight > (waiting.get(connection)?.length ?? 0)) connection.destroy();
     });
     await new Promise<void>((resolve) => {
       this.#onIdle = resolve;

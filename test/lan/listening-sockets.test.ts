@@ -14,6 +14,7 @@ import { scaleDeadline } from '../support/deadlines.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { HubProcess } from '../support/hub-process.ts';
 import { LanServerHarness } from '../support/lan-server-harness.ts';
+import { waitFor } from '../support/wait-for.ts';
 import { AcceptedSockets } from './accepted-sockets.ts';
 
 const SCHEMES = ['http', 'https'] as const;
@@ -116,6 +117,27 @@ it('the next hub answers a request that was half sent, or sent while there was n
   socket.write('host\r\n\r\nGET /ca.pem HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n');
   side = await LanServerHarness.start(['127.0.0.1'], { sockets });
   expect((await text(socket)).split(side.ca)).toHaveLength(3);
+});
+
+it('a device that does not read its response keeps the next hub waiting for 3 seconds, even if it sends another request', async () => {
+  using accepted = new AcceptedSockets();
+  const time = new FakeTime();
+  await replace(['127.0.0.1'], { timers: time });
+  // More than the kernel buffers.
+  side.home.padding = 'x'.repeat(32 << 20);
+  const socket = connect({ host: '127.0.0.1', port: side.server.httpPort }).on('error', () => undefined);
+  const request = 'GET /ca.pem HTTP/1.1\r\nhost: localhost\r\n\r\n';
+  socket.write(request);
+  const hubsEnd = await waitFor(() => accepted.serverSideOf(socket));
+  await waitFor(() => expect(hubsEnd.writableLength).toBeGreaterThan(0));
+  const ended = side[Symbol.asyncDispose]();
+  socket.write(request);
+  await waitFor(() => expect(hubsEnd.bytesRead).toBe(2 * request.length));
+  time.skip(2999);
+  expect(hubsEnd.destroyed).toBe(false);
+  time.skip(1);
+  expect(hubsEnd.destroyed).toBe(true);
+  await ended;
 });
 
 describe('a hub that stops', () => {

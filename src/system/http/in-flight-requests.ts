@@ -14,8 +14,8 @@ export interface RequestDraining {
   start(): void;
   /** Closes every connection as soon as it is idle. A request that is not read yet does not count. */
   closeIdle(): void;
-  /** The connections with a request in flight. */
-  readonly busyConnections: readonly Socket[];
+  /** How many requests of each connection are in flight. */
+  inFlight(): ReadonlyMap<Socket, number>;
 }
 
 /**
@@ -55,8 +55,6 @@ export function limitInFlightRequests(server: Server, { perConnection, total }: 
       closesIdle = true;
       server.closeIdleConnections();
     },
-    get busyConnections() {
-      return [...connections].flatMap(([socket, { inFlight }]) => (inFlight > 0 ? [socket] : []));
-    },
+    inFlight: () => new Map([...connections].map(([socket, connection]) => [socket, connection.inFlight])),
   };
 }
