@@ -34,7 +34,7 @@ export async function changeMachineTrust(name: string, certificate: string | nul
       // Whatever umask root has: every program must be able to read it.
       await chmod(path, 0o644);
     }
-    await promisify(execFile)(UPDATE, { env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' } });
+    await promisify(execFile)(UPDATE, ['--fresh'], { env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' } });
   } catch (cause) {
     throw new Failure('not_allowed', `the list of CAs can't be changed: run the command as root (sudo)`, { cause });
   }

@@ -1,8 +1,10 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { createAuthority } from '../../../src/system/x509/issuing.ts';
 import { HubProcess } from '../../support/hub-process.ts';
 import { startPortal } from '../../support/portal.ts';
 import { MAIN } from '../../support/program.ts';
@@ -23,8 +25,14 @@ const SCRIPT = `
   }
   run() { "$node" "$main" ca "$@" --config "$config" || echo "status $?"; }
   ask
+  # An earlier CA of the hub, before a rotation.
+  crt=/usr/local/share/ca-certificates/latchkey.crt
+  mkdir "\${crt%/*}"
+  cp "$earlier" "$crt"
+  update-ca-certificates >/dev/null
   (umask 077; run --install)
   ask
+  openssl verify -no-CAfile -no-CAstore -CApath /etc/ssl/certs "$crt"
   run --uninstall
   ask
   run --uninstall
@@ -44,7 +52,9 @@ describe('a machine that trusts the CA of the hub', () => {
     await using emulator = await startPortal();
     await using hub = await HubProcess.start({ emulator });
     const pin = (await hub.cli('ca', '--fingerprint')).stdout.trim();
-    const variables = { node: process.execPath, main: MAIN, config: join(hub.directory, 'latchkey.toml') };
+    const earlier = join(hub.directory, 'earlier.pem');
+    await writeFile(earlier, (await createAuthority()).certificate);
+    const variables = { node: process.execPath, main: MAIN, config: join(hub.directory, 'latchkey.toml'), earlier };
     const origin = `https://127.0.0.1:${hub.httpsPort}`;
     const script = ['--mount', '/bin/sh', '-ec', `exec 2>&1\n${SCRIPT}`, 'sh', origin, pin];
     const { stdout } = await promisify(execFile)('/usr/bin/unshare', [...script, join(hub.directory, 'certs')], {
@@ -54,6 +64,8 @@ describe('a machine that trusts the CA of the hub', () => {
     const answers = lines.filter((line) => line.startsWith('curl '));
     // 60: curl does not trust the certificate.
     expect(answers).toEqual(['curl 60', 'curl 0', 'curl 60', 'curl 0', 'curl 60']);
+    // By the name of the CA, as OpenSSL looks it up in the folder.
+    expect(lines).toContain('/usr/local/share/ca-certificates/latchkey.crt: OK');
     const failures = lines.filter((line) => line.startsWith('latchkey: '));
     expect(failures).toEqual([
       expect.stringContaining('there is no /usr/local/share/ca-certificates/latchkey.crt'),
