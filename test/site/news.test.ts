@@ -90,6 +90,16 @@ test('the status shows the tokens that all hubs have issued', async () => {
   expect(b.broker.usageRecorder.usageOf(id)).toMatchObject({ today: 4 });
   await b.broker.usageRecorder.share();
   expect((await b.store.usage()).get(id)?.days).toEqual([{ day: utcDay(obtained.wall), count: 3 }]);
+  // Of each connection, the last token at any of them.
+  const last = obtained.wall;
+  const [earlier, later] = [
+    { last: last - 1000, days: [] },
+    { last, days: [] },
+  ] as const;
+  await a.store.saveUsage(new Map([[id, { ...later, connections: { x: earlier, y: later } }]]));
+  await b.store.saveUsage(new Map([[id, { ...later, connections: { x: later, y: earlier } }]]));
+  await using c = await startSiteBroker(site.address, 'latchkey-0000000c');
+  for (const used of ['x', 'y']) expect(c.broker.usageRecorder.usageOf(id, obtained, used)).toMatchObject({ last });
 });
 
 test('an event that one hub has recorded is in the history at the other, and is emitted once', async () => {

@@ -66,8 +66,8 @@ interface UsageContext {
 export class UsageRecorder implements PendingUsage, AsyncDisposable {
   readonly #context: UsageContext;
   readonly #usage: Map<string, ApplianceUsage>;
-  /** On a site: the usage at the other hubs, by the appliances' ids. */
-  #others: ReadonlyMap<string, TokenUsage> = new Map();
+  /** On a site: the usage at each other hub, by the appliances' ids. */
+  #others: ReadonlyMap<string, readonly TokenUsage[]> = new Map();
 
   private constructor(context: UsageContext, stored: ReadonlyMap<string, TokenUsage>) {
     this.#context = context;
@@ -144,14 +144,13 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
     connection?: string,
   ): TokenCounts & { readonly last: number | null } {
     const offset = this.#offset(now);
-    const found = this.#usage.get(appliance);
-    const [written, pending, others] = [
-      found?.written,
-      found && toUsage(found.runs, offset),
-      this.#others.get(appliance),
-    ].map((usage) => (connection === undefined ? usage : usage?.connections?.[connection]));
-    const days = [...(written?.days ?? []), ...(pending?.days ?? []), ...(others?.days ?? [])];
-    const last = latest((pending ?? written)?.last, others?.last);
+    const { written, runs = [] } = this.#usage.get(appliance) ?? {};
+    const all = [written, toUsage(runs, offset), ...(this.#others.get(appliance) ?? [])];
+    const [before, pending, ...others] =
+      connection === undefined ? all : all.map((usage) => usage?.connections?.[connection]);
+    const days = [before, pending, ...others].flatMap((usage) => usage?.days ?? []);
+    const times = [pending ?? before, ...others].flatMap((usage) => usage?.last ?? []);
+    const last = times.length === 0 ? null : Math.max(...times);
     return { last, ...countTokens(days, utcDay(offset + now.uptime)) };
   }
 
@@ -238,22 +237,17 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
  */
 function toUsage(runs: readonly Run[], offset: number): TokenUsage | null {
   if (runs.length === 0) return null;
-  const days = runs.map((run) => ({ day: utcDay(offset + run.last), count: run.count }));
-  const last = Math.round(offset + Math.max(...runs.map((run) => run.last)));
-  const connections = new Set(runs.map(({ connection }) => connection));
-  const each = [...connections].flatMap((id) => {
-    const own =
-      id === null ? null : toUsage(withoutConnection(runs.filter(({ connection }) => connection === id)), offset);
-    return own === null ? [] : [[id, own] as const];
-  });
-  return { last, days, ...(each.length > 0 && { connections: Object.fromEntries(each) }) };
+  const byConnection = [...Map.groupBy(runs, ({ connection }) => connection)];
+  const connections = byConnection.flatMap(([id, own]) => (id === null ? [] : [[id, sumRuns(own, offset)] as const]));
+  return {
+    ...sumRuns(runs, offset),
+    ...(connections.length > 0 && { connections: Object.fromEntries(connections) }),
+  };
 }
 
-function withoutConnection(runs: readonly Run[]): readonly Run[] {
-  return runs.map((run) => ({ ...run, connection: null }));
-}
-
-/** @returns null if there is neither */
-function latest(one: number | undefined, other: number | undefined): number | null {
-  return one === undefined || other === undefined ? (one ?? other ?? null) : Math.max(one, other);
+function sumRuns(runs: readonly Run[], offset: number): Omit<TokenUsage, 'connections'> {
+  return {
+    last: Math.round(offset + Math.max(...runs.map((run) => run.last))),
+    days: runs.map((run) => ({ day: utcDay(offset + run.last), count: run.count })),
+  };
 }

@@ -1,6 +1,6 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
-import { type UnusualUsage, type UsageFacts, unusualUsage } from '../../core/appliances/usage.ts';
+import { type UnusualUsage, unusualUsage } from '../../core/appliances/usage.ts';
 import { confirmedTimeAt, elapsed, rfc3339 } from '../../core/clock.ts';
 import type { ConnectionState, ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
@@ -22,6 +22,8 @@ interface StatusSources {
   readonly connections: Pick<Connections, 'find'>;
   readonly refusedRequests: Pick<RefusedRequests, 'of'>;
 }
+
+type UsageCounts = ReturnType<UsageRecorder['usageOf']>;
 
 /** The most urgent first. */
 const BY_URGENCY: readonly ConnectionState[] = ['needs_pairing', 'unpaired', 'pairing', 'retrying', 'active'];
@@ -76,47 +78,48 @@ function usageFields(
 ): Pick<ApplianceStatus, 'lastToken' | 'tokens' | 'usage' | 'unusualUsage' | 'unusualConnection'> {
   const { environment, usageRecorder, connections } = sources;
   const now = environment.clock.now();
-  const { last, ...tokens } = usageRecorder.usageOf(id, now);
-  const fields = { lastToken: last === null ? null : rfc3339(last), tokens };
-  const [only, ...more] = statuses;
-  if (only !== undefined && more.length === 0) {
-    const unusual = unusualUsageOf(only, connections.find(only.name)?.id, { last, today: tokens.today }, sources);
-    return unusual === null ? fields : { ...fields, unusualUsage: unusual };
-  }
+  const all = usageRecorder.usageOf(id, now);
+  const isOne = statuses.length === 1;
   const pairs = statuses.map((status) => {
     const connection = connections.find(status.name)?.id ?? '';
-    const { last: lastOfPair, ...counts } = usageRecorder.usageOf(id, now, connection);
-    const facts = { last: lastOfPair, today: counts.today };
-    const lastToken = lastOfPair === null ? null : rfc3339(lastOfPair);
-    return {
-      title: status.title,
-      usage: { connection: status.name, title: status.title, lastToken, tokens: counts },
-      unusual: unusualUsageOf(status, connection, facts, sources),
-    };
+    const counts = isOne ? all : usageRecorder.usageOf(id, now, connection);
+    return { status, counts, unusual: unusualUsageOf(status, connection, counts, sources) };
   });
-  const usage = pairs.map((pair) => pair.usage);
   const found =
     pairs.find(({ unusual }) => unusual !== null && unusual !== 'asks_often') ?? pairs.find(({ unusual }) => unusual);
-  if (found === undefined || found.unusual === null) return { ...fields, usage };
   // An appliance that never asked for any is not set up yet.
-  const isNew = last === null && found.unusual === 'never_served';
-  return { ...fields, usage, unusualUsage: found.unusual, ...(!isNew && { unusualConnection: found.title }) };
+  const isNew = all.last === null && found?.unusual === 'never_served';
+  const ofEach = ({ status: { name, title }, counts }: (typeof pairs)[number]) => ({
+    connection: name,
+    title,
+    ...tokenFields(counts),
+  });
+  return {
+    ...tokenFields(all),
+    ...(!isOne && { usage: pairs.map(ofEach) }),
+    ...(found?.unusual && { unusualUsage: found.unusual }),
+    ...(found && !isOne && !isNew && { unusualConnection: found.status.title }),
+  };
+}
+
+function tokenFields({ last, ...tokens }: UsageCounts): Pick<ApplianceStatus, 'lastToken' | 'tokens'> {
+  return { lastToken: last === null ? null : rfc3339(last), tokens };
 }
 
 /** @param connection the id of the connection */
 function unusualUsageOf(
   { state }: ConnectionStatus,
-  connection: string | undefined,
-  facts: Pick<UsageFacts, 'last' | 'today'>,
+  connection: string,
+  { last, today }: UsageCounts,
   { environment, grants, referenceClock }: StatusSources,
 ): UnusualUsage | null {
-  const grant = grants.get(connection ?? '')?.grant;
+  const grant = grants.get(connection)?.grant;
   if (state !== 'active' || grant === undefined) return null;
   const now = environment.clock.now();
   const time = confirmedTimeAt(referenceClock.confirmed, now);
   const sinceLogin = grant.login && elapsed(grant.login.at, now);
   const available = Math.min(now.uptime - grants.schedule.startedAt, sinceLogin ?? Number.POSITIVE_INFINITY);
-  return unusualUsage({ now: time, ...facts, lifetime: grant.lifetime, available });
+  return unusualUsage({ now: time, last, today, lifetime: grant.lifetime, available });
 }
 
 function registrationFields({ clientId, softwareId, waiting }: Appliance): Pick<ApplianceStatus, 'waitingForApproval'> {

@@ -30,8 +30,8 @@ export type UnusualUsage = 'never_served' | 'silent' | 'asks_often';
 export interface UsageStore {
   /** The usage of all appliances by their ids, without what can't be read. @throws Failure as {@link Store} */
   usage(): Promise<ReadonlyMap<string, TokenUsage>>;
-  /** The tokens that all other hubs of a site have issued, on any day that one of them has recorded. */
-  usageOfOthers(): Promise<ReadonlyMap<string, TokenUsage>>;
+  /** The tokens that each other hub of a site has issued. */
+  usageOfOthers(): Promise<ReadonlyMap<string, readonly TokenUsage[]>>;
   /**
    * Replaces the usage of those appliances that still exist; all or nothing.
    * @param usage by the appliances' ids

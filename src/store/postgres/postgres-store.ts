@@ -271,7 +271,7 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#reports.usage();
   }
 
-  usageOfOthers(): Promise<ReadonlyMap<string, TokenUsage>> {
+  usageOfOthers(): Promise<ReadonlyMap<string, readonly TokenUsage[]>> {
     return this.#reports.usageOfOthers();
   }
 

@@ -356,7 +356,7 @@ export class SqliteStore extends DatabaseFile implements Store, HistoryStore, Us
     });
   }
 
-  async usageOfOthers(): Promise<ReadonlyMap<string, TokenUsage>> {
+  async usageOfOthers(): Promise<ReadonlyMap<string, readonly TokenUsage[]>> {
     return new Map();
   }
 

@@ -1,4 +1,4 @@
-import { mergeUsage, type TokenUsage } from '../../../core/appliances/usage.ts';
+import type { TokenUsage } from '../../../core/appliances/usage.ts';
 import { MAX_HISTORY_ENTRIES, placeHistoryEntry, type StoredHistoryEntry } from '../../../core/reports/history.ts';
 import {
   MAX_MERGE_CANDIDATES,
@@ -56,21 +56,13 @@ export class SiteReports {
     return readUsage(rows);
   }
 
-  /** The tokens that all other hubs have issued. */
-  async usageOfOthers(): Promise<ReadonlyMap<string, TokenUsage>> {
+  /** The tokens that each other hub has issued, by the appliances' ids. */
+  async usageOfOthers(): Promise<ReadonlyMap<string, readonly TokenUsage[]>> {
     const rows = await this.#database.read((sql) =>
       sql.all<{ appliance: string }>('SELECT appliance, counts FROM usage WHERE hub <> $1', this.#hubId),
     );
-    const sums = new Map<string, TokenUsage>();
-    for (const row of rows) {
-      const usage = readUsage([row]).get(row.appliance);
-      const before = sums.get(row.appliance);
-      if (usage === undefined) continue;
-      const newest = Math.max(...[...usage.days, ...(before?.days ?? [])].map(({ day }) => day));
-      const sum = mergeUsage(before ?? null, usage, newest);
-      sums.set(row.appliance, { ...sum, last: Math.max(usage.last, before?.last ?? 0) });
-    }
-    return sums;
+    const ofAppliances = [...Map.groupBy(rows, ({ appliance }) => appliance)];
+    return new Map(ofAppliances.map(([id, own]) => [id, own.flatMap((row) => [...readUsage([row]).values()])]));
   }
 
   async saveUsage(usage: ReadonlyMap<string, TokenUsage>): Promise<void> {
