@@ -24,6 +24,9 @@ interface Options {
 /** How long the old CA stays valid after a rotation if `--keep-old` is not given, in seconds. */
 const DEFAULT_KEEP_OLD_SECONDS = 30 * 86_400;
 
+/** The options that print something of the hub's CA, or change it. */
+const REPORTS = ['fingerprint', 'old', 'rotate', 'keepOld', 'json'];
+
 /** `latchkey ca` */
 export function caCommand(): Command {
   return new Command('ca')
@@ -37,17 +40,21 @@ export function caCommand(): Command {
       parseKeepOld,
     )
     .option('--yes', 'do not ask for confirmation; required for a change without a terminal')
-    .option('--install', 'let the programs of this machine trust the hub (Debian; needs root)')
-    .addOption(new Option('--uninstall', 'undo --install').conflicts('install'))
+    .addOption(
+      new Option('--install', 'let the programs of this machine trust the hub (Debian; needs root)').conflicts(REPORTS),
+    )
+    .addOption(new Option('--uninstall', 'undo --install').conflicts(['install', ...REPORTS]))
     .option(
       '--from <url>',
-      'with these two: the hub is another machine, such as https://192.168.1.20:8443',
+      'with --install or --uninstall: the hub is another machine, such as https://192.168.1.20:8443',
       parseOrigin,
     )
     .option('--pin <pin>', "with --install --from: the hub's pin, which --fingerprint prints there")
     .option('--json', 'print certificates and pins as JSON')
     .action(async (options: Options, command: Command) => {
       if (options.install || options.uninstall) return changeTrust(options, command);
+      if (options.from !== undefined || options.pin !== undefined)
+        command.error('error: --from and --pin can only be used with --install or --uninstall');
       await using hub = await connectHub(command);
       const change = planChange(options, hub);
       if (change !== null && options.yes !== true && !(await confirmWarning(change.warning))) return;

@@ -44,6 +44,8 @@ test.each([
   [['pair', 'wallbox', '--output', 'x.png'], /--output can only be used with --print/],
   [['pair', '--all', '--paste', 'https://app.example/'], /--paste/],
   [['appliance', 'move', 'wallbox'], /--connection <name>/],
+  [['ca', '--from', 'https://192.0.2.1', '--fingerprint'], /--from and --pin can only be used with --install/],
+  [['ca', '--install', '--rotate'], /'--install' cannot be used with option '--rotate'/],
   [['store-key'], /required option '--rotate' not specified/],
   [['--frobnicate'], /unknown option '--frobnicate'/],
 ])('latchkey %j is wrong usage', async (args, problem) => {
