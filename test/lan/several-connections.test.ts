@@ -120,7 +120,7 @@ describe('an appliance that uses several connections', () => {
     const failed = (text: string) => ({ status: 1, stdout: '', stderr: expect.stringContaining(text) });
     await write(hass);
     expect(await token('tado')).toEqual({ status: 0, stdout: `${await tokenOf('tado')}\n`, stderr: '' });
-    expect(await token('wallbox')).toEqual(failed('/connections/netatmo or /connections/tado'));
+    expect(await token('wallbox')).toEqual(failed('are for netatmo, tado and heating, and not for wallbox'));
     const refused = await tokenOf('heating');
     const replaced = await runLatchkey(['token', 'heating', '--credentials', file, '--rejected'], {}, `${refused}\n`);
     expect(replaced).toMatchObject({ status: 0, stdout: `${await tokenOf('heating')}\n`, stderr: '' });

@@ -1,8 +1,9 @@
 import { Agent, request } from 'undici';
 import * as v from 'valibot';
 import type { RouteInput, RouteResponse } from '../../control/routes.ts';
+import { joinNames } from '../../core/connections/connection.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
-import { nameFromTitle } from '../../core/name.ts';
+import { findNamed } from '../../core/name.ts';
 import { isLoopbackHost } from '../../system/addresses.ts';
 import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
 import { readProtectedFile } from '../../system/secret-file.ts';
@@ -17,6 +18,7 @@ const credentialsSchema = v.object({
 });
 type Credentials = v.InferOutput<typeof credentialsSchema>;
 
+const connectionsSchema = v.object({ connections: v.array(v.object({ name: v.string(), title: v.string() })) });
 const tokenSchema = v.object({
   access_token: v.string(),
   token_type: v.literal('Bearer'),
@@ -28,7 +30,7 @@ const errorSchema = v.object({ error_description: v.string() });
 /**
  * Requests a token as an appliance does: this user needs its credentials, and no access to the control socket.
  * @param file with the credentials; other users can't read it. Or the name of a systemd credential
- * @throws Failure `config_invalid`, `hub_not_running`, `not_allowed`, `token_unavailable`
+ * @throws Failure `config_invalid`, `hub_not_running`, `not_allowed`, `connection_unknown`, `token_unavailable`
  */
 export async function requestToken(
   file: string,
@@ -39,20 +41,25 @@ export async function requestToken(
   if (protocol !== 'https:' && !isLoopbackHost(hostname)) {
     throw new Failure(
       'config_invalid',
-      `${file}: token_endpoint: the secret would cross the network in the clear: use https`,
+      '--credentials: token_endpoint: the secret would cross the network in the clear: use https',
     );
   }
   const ca = protocol === 'https:' ? await fetchPinnedCa(origin, credentials.ca_fingerprint) : null;
   const connect = ca === null ? {} : { ca, allowPartialTrustChain: true };
   const dispatcher = new Agent({ connect });
-  const send = (path: string, form: Record<string, string>) => post(`${origin}${path}`, form, credentials, dispatcher);
+  const send = <Schema extends v.GenericSchema>(path: string, form: Record<string, string>, schema: Schema) =>
+    post(`${origin}${path}`, form, credentials, dispatcher, schema);
   try {
-    if (rejected !== null) await send('/oauth/revoke', { token: rejected });
+    const { connections } = await send('/oauth/connections', {}, connectionsSchema);
+    const connection = findNamed(connections, name);
+    if (connection === undefined) {
+      const names = joinNames(connections.map((used) => used.name));
+      throw new Failure('connection_unknown', `these credentials are for ${names}, and not for ${name}`);
+    }
+    if (rejected !== null) await send('/oauth/revoke', { token: rejected }, v.unknown());
     const ttl: Record<string, string> = min_ttl > 0 ? { min_ttl: String(min_ttl) } : {};
-    const path = `/connections/${nameFromTitle(name) || encodeURIComponent(name)}/oauth/token`;
-    const response = await send(path, { grant_type: 'client_credentials', ...ttl });
-    if (v.is(tokenSchema, response)) return response;
-    throw new Failure('token_unavailable', `the response of ${origin} is no token response`);
+    const form = { grant_type: 'client_credentials', ...ttl };
+    return await send(`/connections/${connection.name}/oauth/token`, form, tokenSchema);
   } finally {
     await dispatcher.destroy();
   }
@@ -66,17 +73,18 @@ async function readCredentials(file: string): Promise<Credentials> {
     // The messages of a parser quote the text.
     const isParsed = error instanceof SyntaxError || error instanceof v.ValiError;
     const problem = isParsed ? 'it must be what "latchkey appliance add NAME --json" prints' : messageOf(error);
-    throw new Failure('config_invalid', `the file with the credentials: ${problem}`);
+    throw new Failure('config_invalid', `--credentials: ${problem}`);
   }
 }
 
-/** @returns the response, if it is a success */
-async function post(
+/** @throws Failure `hub_not_running`, `token_unavailable` */
+async function post<Schema extends v.GenericSchema>(
   url: string,
   form: Record<string, string>,
   { client_id, client_secret }: Credentials,
   dispatcher: Agent,
-): Promise<unknown> {
+  schema: Schema,
+): Promise<v.InferOutput<Schema>> {
   const basic = Buffer.from(`${client_id}:${client_secret}`).toString('base64');
   const { statusCode, body } = await request(url, {
     method: 'POST',
@@ -87,9 +95,11 @@ async function post(
   }).catch((cause: unknown) => {
     throw new Failure('hub_not_running', `${new URL(url).origin} does not respond as the hub`, { cause });
   });
-  // A revocation has no body.
   const response: unknown = await body.json().catch(() => null);
-  if (statusCode === 200) return response;
-  const problem = v.is(errorSchema, response) ? response.error_description : `the hub responded ${statusCode}`;
+  const parsed = v.safeParse(schema, response);
+  if (statusCode === 200 && parsed.success) return parsed.output;
+  const problem = v.is(errorSchema, response)
+    ? response.error_description
+    : `the hub's response (${statusCode}) is not understood`;
   throw new Failure('token_unavailable', problem);
 }
