@@ -126,8 +126,7 @@ export function createLanService(
       // It may have been removed, or have got another connection, while it waited for a refresh.
       const isUnchanged = appliances.usersOf(connection).some((user) => user.id === id);
       const result: TokenResult = isUnchanged ? issued : { kind: 'not_paired' };
-      if (result.kind === 'token')
-        broker.usageRecorder.record(id, connectionIds(appliance).length > 1 ? connection : null);
+      if (result.kind === 'token') broker.usageRecorder.record(id, connection);
       tokenRequested(id, result.kind);
       return result;
     },

@@ -77,6 +77,16 @@ test('an appliance of several connections has counts for each, and one that it n
   expect(pointedOut()).toEqual([]);
 });
 
+test('an appliance that gets a further connection keeps the counts of the first one', async () => {
+  const { harness } = await BrokerHarness.startPaired();
+  await harness.addPairedAppliance('heater');
+  const { appliances } = harness.run;
+  await requestToken(harness, 'wallbox');
+  const both = [harness.connection('wallbox'), harness.connection('heater')];
+  await appliances.move(appliances.get('wallbox'), both, async () => true);
+  expect(harness.statusOf('wallbox').usage).toMatchObject([{ tokens: { today: 1 } }, { lastToken: null }]);
+});
+
 test('tokens are counted by UTC days, and count for fourteen of them', async () => {
   const { harness } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 40 * 24 * 3600 } });
   const { time } = harness;
@@ -137,7 +147,7 @@ describe('usage in the store', () => {
     // Without a grant, nothing else is written.
     const { appliance } = await harness.addAppliance('wallbox');
     for (let day = 0; day < 40; day++) {
-      harness.run.usageRecorder.record(appliance.id);
+      harness.run.usageRecorder.record(appliance.id, appliance.id);
       harness.time.suspend(DAY - HOUR);
       await harness.time.pass(HOUR);
     }
@@ -180,7 +190,7 @@ describe('usage while the clock is wrong', () => {
     time.wall = truth - 3 * DAY;
     await harness.start();
     const { usageRecorder, referenceClock } = harness.run;
-    usageRecorder.record(id);
+    usageRecorder.record(id, id);
     expect(usageOf(harness).lastToken).toBe(rfc3339(truth - 3 * DAY));
     // Without a confirmed time, a write of the connection leaves them out.
     expect(usageRecorder.pending(id).size).toBe(0);
@@ -188,9 +198,8 @@ describe('usage while the clock is wrong', () => {
     expect(usageRecorder.pending(id).size).toBe(0);
     referenceClock.recordPortalTime('home', truth + 7 * HOUR);
     expect(usageOf(harness).lastToken).toBe(rfc3339(truth));
-    expect([...usageRecorder.pending(id).values()]).toEqual([
-      { last: truth, days: [{ day: utcDay(truth), count: 1 }] },
-    ]);
+    const counted = { last: truth, days: [{ day: utcDay(truth), count: 1 }] };
+    expect([...usageRecorder.pending(id).values()]).toEqual([{ ...counted, connections: { [id]: counted } }]);
   });
 
   test('a clock that is set to another day does not move tokens that were counted by the confirmed time', async () => {
@@ -236,9 +245,9 @@ describe('what is pointed out', () => {
     const { time } = harness;
     time.suspend(DAY - (time.wall % DAY) + HOUR);
     await time.pass(HOUR);
-    for (let times = 0; times < 190; times++) harness.run.usageRecorder.record(id);
+    for (let times = 0; times < 190; times++) harness.run.usageRecorder.record(id, id);
     expect(conditionsOf(harness)).toEqual([]);
-    for (let times = 0; times < 20; times++) harness.run.usageRecorder.record(id);
+    for (let times = 0; times < 20; times++) harness.run.usageRecorder.record(id, id);
     expect(conditionsOf(harness)).toEqual([{ code: 'appliance_asks_often', severity: 'info', since: null }]);
     await time.pass(HOUR);
     expect(conditionsOf(harness)).toEqual([]);
@@ -269,7 +278,7 @@ describe('what is pointed out', () => {
     await harness.stop();
     harness.time.wall += 90 * DAY;
     await harness.start();
-    for (let times = 0; times < 1000; times++) harness.run.usageRecorder.record(id);
+    for (let times = 0; times < 1000; times++) harness.run.usageRecorder.record(id, id);
     expect(conditionsOf(harness)).toEqual([]);
   });
 });

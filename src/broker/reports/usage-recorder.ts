@@ -24,8 +24,8 @@ const MAX_RUNS = 15;
 
 /** Tokens of one day that are not written yet; times on the boot clock, in ms. */
 interface Run {
-  /** The id of the connection, if the appliance uses several; null otherwise. */
-  readonly connection: string | null;
+  /** The id of the connection. */
+  readonly connection: string;
   readonly first: number;
   last: number;
   count: number;
@@ -111,12 +111,8 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
     }
   }
 
-  /**
-   * Counts a token that an appliance got now.
-   * @param appliance its id
-   * @param connection the id of the connection, if the appliance uses several; null otherwise
-   */
-  record(appliance: string, connection: string | null = null): void {
+  /** Counts a token that an appliance got now. @param appliance its id @param connection the id of the connection */
+  record(appliance: string, connection: string): void {
     const now = this.#context.environment.clock.now();
     const offset = this.#offset(now);
     const { runs } = this.#usage.get(appliance) ?? this.#add(appliance);
@@ -136,7 +132,7 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
    * The tokens of an appliance, written or not, by the best known time; on a site at all hubs. `last` is the time of
    * the last one in ms since 1970, null if there was none.
    * @param appliance its id
-   * @param connection the id of one of several that it uses; left out: all together
+   * @param connection the id of one that it uses; left out: all together
    */
   usageOf(
     appliance: string,
@@ -238,11 +234,8 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
 function toUsage(runs: readonly Run[], offset: number): TokenUsage | null {
   if (runs.length === 0) return null;
   const byConnection = [...Map.groupBy(runs, ({ connection }) => connection)];
-  const connections = byConnection.flatMap(([id, own]) => (id === null ? [] : [[id, sumRuns(own, offset)] as const]));
-  return {
-    ...sumRuns(runs, offset),
-    ...(connections.length > 0 && { connections: Object.fromEntries(connections) }),
-  };
+  const connections = Object.fromEntries(byConnection.map(([id, own]) => [id, sumRuns(own, offset)]));
+  return { ...sumRuns(runs, offset), connections };
 }
 
 function sumRuns(runs: readonly Run[], offset: number): Omit<TokenUsage, 'connections'> {

@@ -13,7 +13,7 @@ export interface TokenUsage {
   readonly last: number;
   /** Their number on each day, the earliest first. Days without a token are left out. */
   readonly days: readonly DayCount[];
-  /** The same for each connection, by its id, while the appliance has used several; left out if it never did. */
+  /** The same for each connection, by its id; left out in usage of before that was recorded. */
   readonly connections?: Readonly<Record<string, Omit<TokenUsage, 'connections'>>>;
 }
 
