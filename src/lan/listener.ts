@@ -96,11 +96,9 @@ export class Listener implements Disposable {
     this.#socket = socket;
     this.#options = options;
     this.#limiter = new ConnectionLimiter(options.limits);
-    const { tls } = options;
-    this.#server =
-      tls === null
-        ? createServer(SERVER_OPTIONS)
-        : createSecureServer({ ...SERVER_OPTIONS, handshakeTimeout: HANDSHAKE_TIMEOUT, ...tls });
+    this.#server = this.#isSecure
+      ? createSecureServer({ ...SERVER_OPTIONS, handshakeTimeout: HANDSHAKE_TIMEOUT })
+      : createServer(SERVER_OPTIONS);
     this.#server.on('request', (request, response) => this.#handleRequest(request, response));
     this.#server.timeout = INACTIVITY_TIMEOUT;
     this.#server.on('clientError', (error: Error & { code?: string }, failed: Duplex) =>
