@@ -31,8 +31,11 @@ export interface TokenRequest {
   readonly deadline?: number;
 }
 
-/** Why there is no new token: the problem of the grant, or `no_answer_yet` if the portal has not responded yet. */
-export type UnavailableReason = Exclude<ProblemCode, 'refused'> | 'no_answer_yet';
+/**
+ * Why there is no new token: the problem of the grant; `no_answer_yet` if the portal has not responded yet; or
+ * `replaced_recently` if the hub may not replace a rejected token again yet.
+ */
+export type UnavailableReason = Exclude<ProblemCode, 'refused'> | 'no_answer_yet' | 'replaced_recently';
 
 /** Why the hub does not issue the current access token; `age_unknown`: after a boot, it may have expired. */
 export type UnusableTokenReason = 'expired' | 'rejected' | 'age_unknown';

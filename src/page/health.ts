@@ -285,10 +285,15 @@ export function hubHealth(
     }
     case 'warning': {
       const headline =
-        about((one) => groupOf(one) === 'retrying', {
+        about((one) => groupOf(one) === 'retrying' && one.code !== 'access_token_rejected', {
           one: overview.notRefreshed,
           login: overview.login.notRefreshed,
           several: overview.severalNotRefreshed,
+        }) ??
+        about(({ code }) => code === 'access_token_rejected', {
+          one: overview.waitsForAccess,
+          login: overview.login.waitsForAccess,
+          several: overview.severalWaitForAccess,
         }) ??
         about((one) => groupOf(one) === 'waits for approval', { ...attention, one: overview.needsApproval }) ??
         about(() => true, attention);

@@ -109,8 +109,12 @@ describe('rejected access token', () => {
       await harness.time.pass(SECOND);
       await grants.reportRejectedToken(id, last);
       const none = await tokenIssuer.issue(id, null);
-      expect(none).toMatchObject({ kind: 'unavailable', reason: 'no_answer_yet', unusableTokenReason: 'rejected' });
+      expect(none).toMatchObject({ kind: 'unavailable', reason: 'replaced_recently', unusableTokenReason: 'rejected' });
       expect(none.kind === 'unavailable' && none.retryAfter).toBe(59);
+      expect(harness.statusOf('wallbox').problem).toMatchObject({ condition: 'access_token_rejected' });
+      expect(harness.events.findLast(({ event }) => event === 'access_token_rejected')?.fields).toMatchObject({
+        retry_in: 59,
+      });
       for (let s = 0; s < 59; s += 1) {
         expect(await harness.token(id)).toBe('unavailable');
         expect(harness.refreshes).toBe(minute);

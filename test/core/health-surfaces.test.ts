@@ -125,6 +125,14 @@ const STATES: readonly State[] = [
       problem: { ...problemOf('misconfigured'), condition: 'credentials_untried' },
     }),
   },
+  {
+    what: 'retrying: an appliance reported its access token a second time within a minute',
+    appliance: wallbox({
+      state: 'retrying',
+      expiresIn: 0,
+      problem: { ...problemOf('portal_rejected'), condition: 'access_token_rejected' },
+    }),
+  },
   ...PROBLEM_CODES.flatMap((code) => {
     const problem = problemOf(code);
     const state = code === 'refused' ? 'needs_pairing' : 'retrying';

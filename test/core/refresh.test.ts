@@ -557,7 +557,7 @@ describe("refresh state at the hub's start", () => {
     const retryAt = now.uptime + 1.5 * SECOND;
     expect(health).toMatchObject({
       kind: 'failing',
-      problem: { code: 'misconfigured', since, isUntried: true },
+      problem: { code: 'misconfigured', since, condition: 'credentials_untried' },
       retryAt,
     });
     const refused = stateAtStart(sampleGrant({ refused: since, misconfigured: since }), null, context(now));

@@ -140,16 +140,14 @@ export class RefreshLogger {
     if (resolved !== null) this.#environment.log.info('store_writable', durationFields(resolved, true));
   }
 
-  /** An appliance reported that the cloud refuses its access token. */
-  tokenRejected({ grant }: GrantState): void {
-    const { connection, generation } = grant;
+  /** An appliance reported that the cloud rejects its access token. */
+  tokenRejected(state: ScheduledGrant): void {
+    const { connection, generation } = state.grant;
     this.#environment.emit({ kind: 'token_refused', connection, at: this.#environment.clock.now() });
     const summary = this.#deduplicator.recordOccurrence(`${connection} access_token_rejected`, connection);
     const level = summary === null ? 'debug' : 'warn';
-    this.#environment.log.at(level, 'access_token_rejected', {
-      connection: this.#connections.nameOf(connection),
-      generation,
-    });
+    const fields = { connection: this.#connections.nameOf(connection), generation, retry_in: this.#retryIn(state) };
+    this.#environment.log.at(level, 'access_token_rejected', fields);
   }
 
   /** The connection uses another portal than the one that issued its grant. @param current the portal it uses now */
@@ -236,11 +234,16 @@ export class RefreshLogger {
   }
 
   #fields(state: ScheduledGrant, { problem }: Exclude<RefreshHealth, { kind: 'good' }>) {
-    const due = this.#schedule.dueAt(state);
-    const now = this.#environment.clock.now().uptime;
-    const retryIn = due === null ? null : Math.max(0, Math.round((due - now) / 1000));
     const { code, message } = problem;
-    return { connection: this.#connections.nameOf(state.grant.connection), problem: code, message, retry_in: retryIn };
+    const connection = this.#connections.nameOf(state.grant.connection);
+    return { connection, problem: code, message, retry_in: this.#retryIn(state) };
+  }
+
+  /** Seconds until the next refresh; null if none is planned. */
+  #retryIn(state: ScheduledGrant): number | null {
+    const due = this.#schedule.dueAt(state);
+    if (due === null) return null;
+    return Math.max(0, Math.round((due - this.#environment.clock.now().uptime) / 1000));
   }
 
   /** Another attempt has replaced this one. */

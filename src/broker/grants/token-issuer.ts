@@ -103,7 +103,7 @@ export class TokenIssuer {
     return {
       kind: 'unavailable',
       retryAfter: Math.min(Math.max(1, wait), MAX_RETRY_AFTER),
-      reason: whyUnavailable(managed),
+      reason: whyUnavailable(managed, wait > 0),
       unusableTokenReason,
     };
   }
@@ -118,7 +118,9 @@ function hasOpenIdScope(scope: string | null): boolean {
   return scope?.split(' ').includes('openid') === true;
 }
 
-function whyUnavailable({ health }: GrantRunner): UnavailableReason {
-  if (health.kind === 'good' || health.problem.code === 'refused') return 'no_answer_yet';
-  return health.problem.code;
+/** @param isEarly whether the time of the next refresh is still to come */
+function whyUnavailable({ health, grant, refreshing }: GrantRunner, isEarly: boolean): UnavailableReason {
+  if (health.kind !== 'good' && health.problem.code !== 'refused') return health.problem.code;
+  const isHeldBack = grant.accessTokenRejectedAt !== null && refreshing === null && isEarly;
+  return isHeldBack ? 'replaced_recently' : 'no_answer_yet';
 }

@@ -71,8 +71,7 @@ export function connectionStatus(
       code: codeOn(store, problem.code),
       message: problem.message,
       since: rfc3339(problem.since.wall),
-      ...(problem.isUntried && { condition: 'credentials_untried' }),
-      ...(problem === suspendedProblem && { condition: connection.damaged ? 'connection_damaged' : 'portal_changed' }),
+      ...(problem.condition && { condition: problem.condition }),
     },
     portal: connection.portal,
     account: managed?.grant.account ?? null,
@@ -210,13 +209,13 @@ function suspendedProblemOf(
   if (damaged) {
     const message =
       'Its entry in the store was damaged, or something other than the hub changed it, so it may be that of another login: the hub issues nothing for it';
-    return { code: 'refused', message, since };
+    return { code: 'refused', message, since, condition: 'connection_damaged' };
   }
   if (suspended === undefined) return null;
   const { issuer } = suspended;
   const issuerText = `${issuer.origin} (client_id ${issuer.clientId})`;
   const message = `It was paired with ${issuerText}, but its portal in the configuration is now ${portal}: the hub keeps the grant and uses it again if you restore the configuration; a new login replaces it`;
-  return { code: 'refused', message, since };
+  return { code: 'refused', message, since, condition: 'portal_changed' };
 }
 
 function stateWithGrant({ health }: GrantRunner, problem: Problem | null): ConnectionState {
@@ -243,8 +242,8 @@ function problemOf(
 /** The problem that an appliance reported. Whether the next token works is up to the portal. */
 function rejectedTokenProblem(since: Instant, due: number | null, now: Instant): Problem {
   const wait = due === null ? 0 : secondsUntil(due, now);
-  const message = `An appliance reported that the cloud refuses its access token: the hub gets another one ${wait === 0 ? 'now' : `within ${formatDuration(wait, Math.ceil)}`}`;
-  return { code: 'portal_rejected', message, since };
+  const message = `An appliance reported that the cloud rejects its access token: the hub gets another one ${wait === 0 ? 'now' : `within ${formatDuration(wait, Math.ceil)}`}`;
+  return { code: 'portal_rejected', message, since, condition: 'access_token_rejected' };
 }
 
 function unknownAgeProblem(

@@ -1,7 +1,7 @@
 import type { Named } from '../name.ts';
 import type { PairingFailureReason } from '../pairings/pairing.ts';
 import type { CredentialLocation } from '../portals/identity.ts';
-import type { ProblemCode } from '../reports/problem.ts';
+import type { ProblemCode, SpecificProblemCode } from '../reports/problem.ts';
 import type { StatusField } from '../status-field.ts';
 
 /** The state of a connection, and of the appliances that use it, as in `status`. */
@@ -111,17 +111,8 @@ interface LoginProblem {
   readonly code: ProblemCode;
   readonly message: string;
   readonly since: string;
-  /**
-   * The code of its condition, if that says more than `code`; left out otherwise.
-   *
-   * - `credentials_untried`: the portal did not accept the hub's credentials before the last start or reload, and the hub
-   *   tries them again within seconds;
-   * - `portal_changed`: the portal has not ended the grant, but the configuration no longer has the portal and client_id of
-   *   the pairing;
-   * - `grant_damaged`, `connection_damaged`: neither has the portal ended the grant, but in the store the grant, or the
-   *   connection's own entry, was damaged.
-   */
-  readonly condition?: 'credentials_untried' | 'portal_changed' | 'grant_damaged' | 'connection_damaged';
+  /** The code of its condition, if that says more than `code`; left out otherwise. */
+  readonly condition?: SpecificProblemCode;
 }
 
 /**

@@ -169,7 +169,7 @@ function healthAtStart(misconfigured: Instant | null, { now, fraction }: RetryCo
   if (misconfigured === null) return { kind: 'good' };
   const message =
     "Before the last start or reload, the portal did not accept the hub's own credentials; the hub tries them again now";
-  const problem = { code: 'misconfigured', message, since: misconfigured, isUntried: true } as const;
+  const problem = { code: 'misconfigured', message, since: misconfigured, condition: 'credentials_untried' } as const;
   return { kind: 'failing', problem, failures: 1, retryAt: now.uptime + STARTUP_RETRY_WINDOW * fraction };
 }
 

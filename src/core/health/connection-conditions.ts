@@ -5,7 +5,7 @@ import { keysOf } from '../keys.ts';
 import { capitalize, uncapitalize } from '../letter-case.ts';
 import { type CredentialLocation, howToApplyCorrection } from '../portals/identity.ts';
 import { explainPairingFailure, isUserCaused } from '../reports/pairing-failure.ts';
-import type { ProblemCode } from '../reports/problem.ts';
+import type { ProblemCode, SpecificProblemCode } from '../reports/problem.ts';
 import type { FoundCondition, SubjectConditionRecord } from './condition-record.ts';
 import { HUB_CONDITIONS } from './hub-conditions.ts';
 
@@ -38,7 +38,7 @@ interface StateConditionRecord extends SubjectConditionRecord {
 }
 
 /** The code of the condition that a problem becomes. */
-type ProblemConditionCode = ProblemCode | NonNullable<NonNullable<ConnectionStatus['problem']>['condition']>;
+type ProblemConditionCode = ProblemCode | SpecificProblemCode;
 
 const waits = {
   severity: 'warning',
@@ -95,6 +95,11 @@ export const PROBLEM_CONDITIONS: Readonly<Record<ProblemConditionCode, ProblemCo
   },
   database_unavailable: { ...waits, notice: 'of_hub', advice: () => HUB_CONDITIONS.database_unavailable.advice },
   refused: { ...endedLogin, group: 'needs pairing', advice: adviceToLogIn },
+  access_token_rejected: {
+    ...waits,
+    advice: () =>
+      'Nothing: the hub replaces a reported token at most once a minute. If the cloud rejects the new ones as well, check the account and its permissions at the cloud',
+  },
   credentials_untried: {
     ...waits,
     advice: () => 'Nothing yet: the hub will know within seconds whether the portal accepts its credentials',

@@ -74,10 +74,15 @@ export const grantEvents = {
       error,
     },
   ),
-  access_token_rejected: event(['debug', 'warn'], 'An appliance reported that the cloud rejects its access token.', {
-    connection: connectionIfKnown,
-    generation: number('generation of the grant that the token is from'),
-  }),
+  access_token_rejected: event(
+    ['debug', 'warn'],
+    'An appliance reported that the cloud rejects its access token. The hub replaces a reported token at most once a minute.',
+    {
+      connection: connectionIfKnown,
+      generation: number('generation of the grant that the token is from'),
+      retry_in: optional(retryIn),
+    },
+  ),
   grant_suspended: event('warn', 'The grant is from a portal other than the configured one; it is kept but not used.', {
     connection: connectionIfKnown,
     issued_by: text('origin of the portal that issued it'),

@@ -124,6 +124,7 @@ const UNAVAILABLE_DESCRIPTIONS: Readonly<Record<UnavailableReason, string>> = {
   store_unwritable: 'the hub cannot write its store',
   database_unavailable: 'the hub cannot reach its database',
   no_answer_yet: 'the portal has not issued a new one yet',
+  replaced_recently: 'the hub replaces a rejected one at most once a minute',
 };
 
 const NO_USABLE_TOKEN_DESCRIPTIONS: Readonly<Record<UnusableTokenReason, string>> = {

@@ -37,6 +37,8 @@ export const health: typeof english.health = {
       'Der Hub erreicht die Datenbank nicht, die er sich mit anderen Hubs teilt. Sobald er sie erreicht, geht es automatisch weiter.',
     refused: (appliance) =>
       `Das Portal hat den Zugang beendet. Melden Sie sich neu am Portal an, um ${appliance} zu verbinden.`,
+    access_token_rejected: () =>
+      'Ein Gerät meldet, dass das Portal seinen Zugang ablehnt. Es ist nichts zu tun: Der Hub holt einen neuen, aber höchstens einmal in der Minute. Lehnt das Portal auch diesen ab, prüfen Sie am Portal das Konto und seine Berechtigungen.',
     credentials_untried: () =>
       'Beim letzten Mal hat das Portal die Zugangsdaten des Hubs nicht akzeptiert (client_id und Client-Secret). Der Hub versucht es jetzt noch einmal damit. Noch ist nichts zu tun.',
     portal_changed: (appliance) =>

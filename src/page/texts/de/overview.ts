@@ -27,6 +27,8 @@ export const overview: typeof english.overview = {
   severalWaitForLogin: (count) => `${count} Geräte warten auf die Anmeldung am Portal.`,
   waitsForPortal: (appliance) => `${appliance} wartet auf das Portal.`,
   severalWaitForPortal: (count) => `${count} Geräte warten auf das Portal.`,
+  waitsForAccess: (appliance) => `${appliance} wartet auf einen neuen Zugang.`,
+  severalWaitForAccess: (count) => `${count} Geräte warten auf einen neuen Zugang.`,
   notRefreshed: (appliance) => `Der Zugang von ${appliance} konnte nicht erneuert werden; der Hub versucht es weiter.`,
   severalNotRefreshed: (count) =>
     `Der Zugang von ${count} Geräten konnte nicht erneuert werden; der Hub versucht es weiter.`,
@@ -38,6 +40,7 @@ export const overview: typeof english.overview = {
     notConnected: (login) => `Die Anmeldung „${login}“ ist noch nicht verbunden.`,
     waitsForPerson: (login) => `Für „${login}“ muss sich jemand am Portal anmelden.`,
     waitsForPortal: (login) => `Die Anmeldung „${login}“ wartet auf das Portal.`,
+    waitsForAccess: (login) => `Die Anmeldung „${login}“ wartet auf einen neuen Zugang.`,
     notRefreshed: (login) =>
       `Der Zugang der Anmeldung „${login}“ konnte nicht erneuert werden; der Hub versucht es weiter.`,
   },

@@ -48,6 +48,8 @@ export const health = {
       'The hub cannot reach the database that it shares with other hubs. It continues automatically as soon as it can.',
     refused: (appliance: string) =>
       `The portal has ended the access. Log in at the portal again to connect ${appliance}.`,
+    access_token_rejected: () =>
+      'An appliance reports that the portal rejects its access. There is nothing to do: the hub gets a new one, but at most once a minute. If the portal rejects that one as well, check the account and its permissions at the portal.',
     credentials_untried: () =>
       'Last time, the portal did not accept the hub’s credentials (client_id and client secret). The hub is trying them again now. There is nothing to do yet.',
     portal_changed: (appliance: string) =>

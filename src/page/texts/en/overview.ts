@@ -29,6 +29,8 @@ export const overview = {
   severalWaitForLogin: (count: number) => `${count} appliances are waiting for the login.`,
   waitsForPortal: (appliance: string) => `${appliance} is waiting for the portal.`,
   severalWaitForPortal: (count: number) => `${count} appliances are waiting for the portal.`,
+  waitsForAccess: (appliance: string) => `${appliance} is waiting for new access.`,
+  severalWaitForAccess: (count: number) => `${count} appliances are waiting for new access.`,
   notRefreshed: (appliance: string) => `The access of ${appliance} could not be refreshed; the hub keeps trying.`,
   severalNotRefreshed: (count: number) =>
     `The access of ${count} appliances could not be refreshed; the hub keeps trying.`,
@@ -41,6 +43,7 @@ export const overview = {
     notConnected: (login: string) => `The login “${login}” is not connected yet.`,
     waitsForPerson: (login: string) => `Somebody has to log in for “${login}”.`,
     waitsForPortal: (login: string) => `The login “${login}” is waiting for the portal.`,
+    waitsForAccess: (login: string) => `The login “${login}” is waiting for new access.`,
     notRefreshed: (login: string) => `The access of the login “${login}” could not be refreshed; the hub keeps trying.`,
   },
   hubNeedsAttention: 'The hub itself needs attention.',
