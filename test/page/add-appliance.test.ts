@@ -68,16 +68,17 @@ describe('the choice of a login for a new appliance', () => {
 });
 
 describe('the page with new credentials', () => {
+  const issued = {
+    name: 'wallbox',
+    title: 'Wallbox',
+    clientId: 'the-client-id',
+    clientSecret: new Secret('the-secret-of-the-wallbox'),
+    tokenEndpoint: 'https://192.0.2.7:8443/oauth/token',
+    caFingerprint: 'the-pin',
+  };
+  rememberSecrets([issued.clientSecret.reveal()]);
+
   it('the page shows new credentials as text, and as a QR code of the JSON that the command line prints', () => {
-    const issued = {
-      name: 'wallbox',
-      title: 'Wallbox',
-      clientId: 'the-client-id',
-      clientSecret: new Secret('the-secret-of-the-wallbox'),
-      tokenEndpoint: 'https://192.0.2.7:8443/oauth/token',
-      caFingerprint: 'the-pin',
-    };
-    rememberSecrets([issued.clientSecret.reveal()]);
     const { body } = credentialsPage({ credentials: issued, isNewAppliance: true }, FRAME, SESSION, '/done');
     for (const value of ['the-client-id', 'the-secret-of-the-wallbox', issued.tokenEndpoint, 'the-pin']) {
       expect(body).toContain(`>${value}</code>`);
@@ -91,6 +92,16 @@ describe('the page with new credentials', () => {
     const named = { ...issued, tokenEndpoint: 'https://hub.home.example:8443/oauth/token' };
     const page = credentialsPage({ credentials: named, isNewAppliance: true }, FRAME, SESSION, '/done');
     expect(page.body).not.toContain(addressHint);
+  });
+
+  it('the page shows a token URL for each login of an appliance with several', () => {
+    const used = [connectionStatus({ name: 'netatmo', title: 'Netatmo' }), connectionStatus({ name: 'tado' })];
+    const login = { connected: null, hasOthers: false, sharedLogin: '', used };
+    const { body } = credentialsPage({ credentials: issued, isNewAppliance: false }, FRAME, SESSION, '/done', login);
+    expect(body).toContain(`${en.adding.credentials.tokenEndpoint}: Netatmo</span>`);
+    for (const name of ['netatmo', 'tado'])
+      expect(body).toContain(`>https://192.0.2.7:8443/connections/${name}/oauth/token</code>`);
+    expect(body).not.toContain(`>${issued.tokenEndpoint}</code>`);
   });
 });
 

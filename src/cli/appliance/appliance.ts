@@ -272,10 +272,16 @@ function showCredentials(
   }
   const { origin } = new URL(issued.token_endpoint);
   const own = [`CLIENT_ID=${issued.client_id}`, `CLIENT_SECRET=${issued.client_secret}`];
-  const endpoints =
-    connections.length > 1
-      ? connections.map((name) => `${origin}/connections/${name}/oauth/token`)
-      : [issued.token_endpoint];
+  const hasSeveral = connections.length > 1;
+  const endpoints = hasSeveral
+    ? connections.map((name) => `${origin}/connections/${name}/oauth/token`)
+    : [issued.token_endpoint];
+  const commands = endpoints.map(
+    (endpoint) => `  curl --cacert latchkey-ca.pem --config - --data grant_type=client_credentials \\
+    '${endpoint}' <<'EOF'
+user = "${issued.client_id}:${issued.client_secret}"
+EOF`,
+  );
   print(`${summary}
 
   client_id       ${issued.client_id}
@@ -285,11 +291,8 @@ function showCredentials(
 
 ${exampleVariables(hub, issued.token_endpoint, issued.ca_fingerprint, own)}
 
-When the appliance is paired, this command gets an access token for it:
+${hasSeveral ? 'When its connections are paired, these commands get an access token of each' : 'When the appliance is paired, this command gets an access token for it'}:
 
   latchkey ca > latchkey-ca.pem
-  curl --cacert latchkey-ca.pem --config - --data grant_type=client_credentials \\
-    '${endpoints[0]}' <<'EOF'
-user = "${issued.client_id}:${issued.client_secret}"
-EOF`);
+${commands.join('\n')}`);
 }

@@ -4,12 +4,12 @@ import { Failure } from '../../core/failure.ts';
 import type { Named } from '../../core/name.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { confirmationPage, secretRotationConfirmation } from '../appliance/confirmations.ts';
-import { connectableConnections } from '../appliance/connection-choice.ts';
+import { connectableConnections, usedConnections } from '../appliance/connection-choice.ts';
 import { icon, qrSvg } from '../elements.ts';
 import { failurePage, sendFailure, withAppliance } from '../failures.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
-import { addAppliancePath, appliancePath, credentialsPath } from '../paths.ts';
+import { addAppliancePath, appliancePath, connectionPath, credentialsPath } from '../paths.ts';
 import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
 import { type CredentialPagesOptions, createIdempotencyKey, readIdempotencyKey } from './add-appliance.ts';
 import type { CachedCredentials } from './credentials-cache.ts';
@@ -66,11 +66,13 @@ export function serveCredentials(
       const status = await administration.status();
       const appliance = status.appliances.find((one) => one.name === cached.credentials.name);
       const isConnected = appliance?.state === 'active' || appliance?.state === 'retrying';
-      const login = status.connections.find((one) => one.name === appliance?.connection);
+      const used = appliance === undefined ? [] : usedConnections(appliance, status.connections);
+      const login = used.find((one) => one.name === appliance?.connection);
       const shown = {
         connected: isConnected && login !== undefined ? login.title : null,
         hasOthers: connectableConnections(status).length > 1,
         sharedLogin: login?.own === true ? '' : (login?.name ?? ''),
+        used,
       };
       return sendInstallerPage(req, 200, credentialsPage(cached, context, session, done, shown));
     }
@@ -88,7 +90,7 @@ export function serveCredentials(
   });
 }
 
-/** What the page of credentials shows of the appliance's connection. */
+/** What the page of credentials shows of the appliance's connections. */
 interface ShownConnection {
   /** Its title, if it is connected already; otherwise null. */
   readonly connected: string | null;
@@ -96,7 +98,11 @@ interface ShownConnection {
   readonly hasOthers: boolean;
   /** Its name, if several appliances can share it: probably the next one does. Empty for an appliance's own. */
   readonly sharedLogin: string;
+  /** All of them: each of several has a token endpoint of its own. */
+  readonly used: readonly Named[];
 }
+
+const OWN_CONNECTION: ShownConnection = { connected: null, hasOthers: false, sharedLogin: '', used: [] };
 
 /**
  * The credentials of an appliance, for a person to enter in it. The QR code contains what `latchkey appliance add
@@ -108,7 +114,7 @@ export function credentialsPage(
   { texts }: PageContext,
   session: PageSession,
   done: string,
-  { connected, hasOthers, sharedLogin }: ShownConnection = { connected: null, hasOthers: false, sharedLogin: '' },
+  { connected, hasOthers, sharedLogin, used }: ShownConnection = OWN_CONNECTION,
 ): InstallerPage {
   const { credentials } = texts.adding;
   const { name, title, clientId, clientSecret, tokenEndpoint, caFingerprint } = issued;
@@ -128,8 +134,17 @@ export function credentialsPage(
   ) => html`<div class="field"><span class="label" id="${id}-label">${label}</span>
 <div class="copied"><code class="value" id="${id}">${value}</code>
 <button type="button" data-copy="${id}" data-copied="${texts.installer.copied}" aria-describedby="${id}-label" aria-live="polite" hidden>${texts.installer.copy}</button></div>!${hint === '' ? '' : html`<p class="hint">${hint}</p>`}</div>`;
+  const { origin, hostname } = new URL(tokenEndpoint);
   // The appliance keeps what a person enters, so an address that the router may change must stay.
-  const addressHint = isIP(new URL(tokenEndpoint).hostname) === 0 ? '' : credentials.addressHint;
+  const addressHint = isIP(hostname) === 0 ? '' : credentials.addressHint;
+  const endpoints =
+    used.length > 1
+      ? used.map(({ name: login, title: loginTitle }) => ({
+          id: `token-endpoint-${login}`,
+          label: `${credentials.tokenEndpoint}: ${loginTitle}`,
+          url: `${origin}${connectionPath(login, 'oauth/token')}`,
+        }))
+      : [{ id: 'token-endpoint', label: credentials.tokenEndpoint, url: tokenEndpoint }];
   const needsLogin = isNewAppliance && connected === null;
   const doneButton = html`<button class="${needsLogin ? '' : 'primary'}" id="done">${credentials.done}</button>`;
   const another = html`<input type="hidden" name="login" value="${sharedLogin}"><button name="next" value="add" id="another">${credentials.addAnother}</button>`;
@@ -145,7 +160,7 @@ export function credentialsPage(
 <section class="card" aria-label="${credentials.title(title)}">
 !${row('client-id', credentials.clientId, clientId)}
 !${row('client-secret', credentials.clientSecret, all.client_secret)}
-!${row('token-endpoint', credentials.tokenEndpoint, tokenEndpoint, addressHint)}
+!${endpoints.map(({ id, label, url }, index) => row(id, label, url, index === endpoints.length - 1 ? addressHint : ''))}
 !${row('ca-pin', credentials.pin, caFingerprint)}
 </section>
 <section class="card" aria-labelledby="qr"><h2 id="qr">${credentials.qr}</h2>

@@ -106,11 +106,10 @@ describe('appliances of a shared connection', () => {
     const several = ['netatmo', 'heating', 'tado', 'tado'].flatMap((name) => ['--connection', name]);
     const { stdout } = await hub.latchkey('appliance', 'add', 'hass', ...several);
     expect(stdout).toContain('hass is registered. Pair it next: latchkey pair netatmo and latchkey pair tado\n');
-    const [first, ...others] = ['netatmo', 'heating', 'tado'].map((name) => `/connections/${name}/oauth/token`);
-    expect(stdout).toMatch(
-      new RegExp(`token_endpoint +https:.*${first}\n${others.map((path) => ` +.*${path}\n`).join('')} +ca_`),
-    );
-    expect(stdout).toMatch(new RegExp(`^ +'https:.*${first}' <<'EOF'$`, 'm'));
+    const endpoints = ['netatmo', 'heating', 'tado'].map((name) => `/connections/${name}/oauth/token`);
+    expect(stdout).toMatch(new RegExp(`token_endpoint${endpoints.map((path) => ` +https:.*${path}\n`).join('')} +ca_`));
+    const commands = endpoints.map((path) => ` +'https:.*${path}' <<'EOF'\n`);
+    expect(stdout).toMatch(new RegExp(commands.join('user = .*\nEOF\n +curl .*\n')));
   });
 
   test('appliance move prints the status of the appliance, or the connection that no appliance uses any more', async () => {
