@@ -25,6 +25,8 @@ export interface DemoConnection {
 /** The demo's home: a hub, four appliances, two of which share a connection, and two emulated portals. */
 export interface DemoEnvironment {
   readonly administration: Administration;
+  /** The path of the hub's control socket, which no command finds by itself. */
+  readonly controlSocket: string;
   readonly emulators: readonly [Emulator, Emulator];
   readonly connections: readonly DemoConnection[];
   /** Lifetime of access tokens in seconds. */
@@ -88,8 +90,9 @@ export async function setUpDemo(
   const host = (isForPhones && lanAddress('auto')) || '127.0.0.1';
   const client = () => ({ id: systemRandom.uuid(), secret: systemRandom.token(24), name: 'Latchkey demo' });
   const clients = { home: client(), away: client(), cloud: client() };
+  const portals = parts.use(new AsyncDisposableStack());
   const start = async (options: EmulatorOptions) =>
-    parts.use(await startEmulator({ ...options, tokenLifetime: TOKEN_LIFETIME_SECONDS }));
+    portals.use(await startEmulator({ ...options, tokenLifetime: TOKEN_LIFETIME_SECONDS }));
   const emulator = await start({ host, clients: [clients.home, clients.away] });
   // An OAuth 2.0 server without TLS is permitted on loopback only.
   const cloudEmulator = await start({ clients: [clients.cloud] });
@@ -125,6 +128,8 @@ export async function setUpDemo(
     testMode: true,
   };
   const { administration } = parts.use(await startHub(configuration, log));
+  // Before the hub, which would wait for every response that a fault holds back.
+  parts.defer(() => portals.disposeAsync());
   const ca = administration.caStatus().certificate;
   const addAppliance = async (name: string, choice: ConnectionChoice, { baseUrl }: Emulator) => {
     const credentials = await administration.addAppliance(name, choice);
@@ -144,5 +149,11 @@ export async function setUpDemo(
     }
     connections.push({ name, appliances, emulator: ofPortal, ...login });
   }
-  return { administration, emulators: [emulator, cloudEmulator], connections, tokenLifetime: TOKEN_LIFETIME_SECONDS };
+  return {
+    administration,
+    controlSocket: configuration.controlSocket,
+    emulators: [emulator, cloudEmulator],
+    connections,
+    tokenLifetime: TOKEN_LIFETIME_SECONDS,
+  };
 }
