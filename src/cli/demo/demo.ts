@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { detectInvocation } from '../../system/command-invocation.ts';
 import { parseDurationSeconds } from '../terminal/duration.ts';
 import { printJson, reportFailure } from '../terminal/output.ts';
 import { waitForTerminationSignal } from '../terminal/signals.ts';
@@ -46,6 +47,9 @@ async function demo(options: DemoOptions): Promise<void> {
 
   await using parts = new AsyncDisposableStack();
   const environment = await setUpDemo(parts, clock, createLog('error'), options.lan === true);
+  // The commands on the hub's page: without this they would reach another hub of this machine, or none.
+  process.env['LATCHKEY_PROGRAM'] =
+    `LATCHKEY_HUB_CONTROL_SOCKET=${environment.controlSocket} ${detectInvocation().program}`;
   printIntroduction(environment, output, options.auto === true);
   if (options.auto !== true) await writeHubPage(environment, output);
   const waitingFor = new Set(options.auto === true ? appliancesOf(environment).map(({ name }) => name) : []);
