@@ -56,7 +56,7 @@ async function listPortals({ catalogue, json }: Options, command: Command): Prom
 /** How one logs in at a portal; null while that is not known. */
 const LOGINS: Readonly<Record<NonNullable<PortalsResponse['portals'][number]['login']>, string>> = {
   device: 'by a code (device login)',
-  redirect: 'by redirect to the redirect URI',
+  redirect: 'by redirect',
   paste: 'by pasting the address on which the browser ends',
   poll: 'by a link, without a redirect',
 };

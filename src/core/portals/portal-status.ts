@@ -13,7 +13,7 @@ export interface PortalLogin {
    * reached the portal.
    */
   readonly login: 'device' | 'redirect' | 'paste' | 'poll' | null;
-  /** The redirect URI exactly as it must be registered; null if there is none, or while the hub has no address. */
+  /** The redirect URI exactly as it must be registered; null if none is, or while the hub has no address. */
   readonly redirectUri: string | null;
 }
 

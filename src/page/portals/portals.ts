@@ -77,10 +77,7 @@ function renderPortal(
   const rows = [
     ...(preset === undefined ? [[portal.address, html`${address}`] as const] : []),
     [portal.login, html`${login === null ? portal.loginUnknown : portal.logins[login]}`] as const,
-    // At a helper portal nobody registers it.
-    ...(redirectUri === null || type === 'helper'
-      ? []
-      : [[portal.redirect, html`<code>${redirectUri}</code>`] as const]),
+    ...(redirectUri === null ? [] : [[portal.redirect, html`<code>${redirectUri}</code>`] as const]),
   ];
   const actions = html`<div class="actions"><a class="button" id="again-${name}" href="${addPortalPath(cloud, name)}">${portal.again}</a><a class="button danger" id="remove-${name}" href="${removalPath(name)}">${appliance.remove}</a></div>`;
   return html`<li class="card" id="portal-${name}"><h2>${title}</h2>

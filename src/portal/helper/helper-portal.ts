@@ -186,8 +186,8 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
   }
 
   describeLogin(): PortalLogin {
-    const redirectUri = this.redirectAddress;
-    return { login: redirectUri === null ? 'poll' : 'redirect', redirectUri };
+    // Each link names its own redirect, so nobody registers one.
+    return { login: this.redirectAddress === null ? 'poll' : 'redirect', redirectUri: null };
   }
 
   async check(wall: () => number): Promise<readonly PortalCheck[]> {

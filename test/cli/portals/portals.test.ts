@@ -54,7 +54,7 @@ client_id = "${emulator.clientId}"\nclient_secret_file = "right.secret"\nredirec
   );
   const callback = `http://127.0.0.1:${hub.httpPort}/callback`;
   const expected = [
-    { name: 'home', type: 'helper', login: 'redirect', redirect_uri: `${callback}/`, reached: null },
+    { name: 'home', type: 'helper', login: 'redirect', redirect_uri: null, reached: null },
     { name: 'pasted', type: 'oauth2', login: 'paste', redirect_uri: 'https://app.example/callback', reached: null },
     { name: 'redirected', type: 'oauth2', login: 'redirect', redirect_uri: callback, reached: null },
     {
