@@ -435,12 +435,30 @@ describe('text from appliances and portals', () => {
 });
 
 describe('the page of an appliance', () => {
-  const show = (one: ApplianceStatus) =>
+  const show = (one: ApplianceStatus, hub: Partial<HubStatus> = {}) =>
     appliancePage(
-      { appliance: one, status: hubStatusReport(HUB, [one]), portals: [], history: [], now: NOW },
+      { appliance: one, status: hubStatusReport({ ...HUB, ...hub }, [one]), portals: [], history: [], now: NOW },
       { hubName: 'Test hub', texts: en },
       SESSION,
     ).body;
+
+  it('the page says in one sentence that all is well, unless something is wrong with the appliance or the hub', () => {
+    const { allWell } = en.states;
+    expect(show(appliance('car'))).toContain(`<p>${allWell}</p>`);
+    const expired = {
+      code: 'certificate_expired',
+      message: 'It has expired',
+      since: new Date(NOW).toISOString(),
+    } as const;
+    expect(show(appliance('car'), { problems: [expired] })).not.toContain(allWell);
+    for (const changes of [
+      { unusualUsage: 'never_served' },
+      { unusualUsage: 'asks_often' },
+      { wantedScope: 'B' },
+    ] as const)
+      expect(show(appliance('car', changes))).not.toContain(allWell);
+    expect(show(refused('car'))).not.toContain(allWell);
+  });
 
   it('the page of a declared appliance says where to change it, and offers no removal and no new secret', () => {
     const html = show(appliance('car', { declared: true }));

@@ -5,6 +5,7 @@ import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts'
 import type { Clock, Timers } from '../../core/clock.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
+import { type Condition, concernsHub } from '../../core/health/condition.ts';
 import type { Named } from '../../core/name.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
@@ -196,6 +197,7 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
     status.notices.filter(concernsIt),
     texts,
   );
+  const isWell = health.severity === 'good' && health.advice.length === 0 && !status.conditions.some(isErrorOfHub);
   const connection = findConnection(status.connections, appliance);
   const used = usedConnections(appliance, status.connections);
   const before = connectionRow(texts, used);
@@ -214,12 +216,18 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
 <div class="two"><div class="stack head">
 <h1>${title}</h1>
 <section class="card ${health.needsAttention ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${renderHealth(texts, health, true)}
+!${isWell ? html`<p>${texts.states.allWell}</p>` : ''}
 !${renderNextAction(texts, session, appliance, health, offered)}
 !${details}</section>
 !${single ? '' : renderAddresses(texts, used)}</div>
 !${single ? renderHistory(texts, history, now) : ''}
 !${renderManagement(texts, session, appliance, { isShared: connection?.own !== true, canMove: status.connections.length > 1 })}</div>`,
   };
+}
+
+/** With such an error an appliance may get no access, although its login is fine. */
+function isErrorOfHub(condition: Condition): boolean {
+  return concernsHub(condition) && condition.severity === 'error';
 }
 
 function findConnection(

@@ -87,6 +87,7 @@ export const health: typeof english.health = {
     credentials: (portal, secretFile, apply) =>
       `Korrigieren Sie in der Konfiguration des Hubs portals.${portal}.client_id oder das Client-Secret${secretFile === undefined ? '' : ` (in ${secretFile})`}. Danach ${apply}.`,
   },
+  allWell: 'Alles in Ordnung: Es ist nichts zu tun.',
   lastPairing: 'Letzter Verbindungsversuch',
   newLoginOpen: 'Eine neue Anmeldung läuft. Bis sie abgeschlossen ist, ändert sich nichts.',
   useRequested: 'Ein Gerät fragt, ob es diese Anmeldung nutzen darf.',

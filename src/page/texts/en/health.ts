@@ -101,6 +101,8 @@ export const health = {
     credentials: (portal: string, secretFile: string | undefined, apply: string) =>
       `In the hub’s configuration, correct portals.${portal}.client_id or the client secret${secretFile === undefined ? '' : ` (in ${secretFile})`}. Then ${apply}.`,
   },
+  /** Below the state of an appliance with which nothing is wrong. */
+  allWell: 'All is well: there is nothing to do.',
   lastPairing: 'Last attempt to connect',
   newLoginOpen: 'A new login is in progress. Until it is complete, nothing changes.',
   useRequested: 'An appliance asks whether it may use this login.',
