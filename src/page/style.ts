@@ -111,7 +111,7 @@ code, .value { font: .9375rem/1.4 ui-monospace, monospace; user-select: all; -we
 .history li > div { flex: 1; min-width: 0; } .history time { color: var(--quiet); font-size: .9375rem; }
 summary { min-height: 2.75rem; display: list-item; align-content: center; cursor: pointer; font-weight: 600; }
 details > * + * { margin-top: .75rem; }
-@media (min-width: 60rem) { main { padding-top: 1rem; gap: 1.5rem; } .actions > * { flex: 0 1 auto; } .actions .button, .actions button { width: auto; min-width: 10rem; }
+@media (min-width: 60rem) { main { padding-top: 1rem; gap: 1.5rem; } .actions > * { flex: 0 1 auto; } .actions .button, .actions button { width: auto; min-width: 10rem; } .ending .stack { justify-items: start; }
 .two { grid-template-columns: minmax(0, 3fr) minmax(0, 2fr); grid-template-rows: auto 1fr; gap: 1.5rem 2rem; align-items: start; }
   .two > :nth-child(2) { grid-column: 2; grid-row: 1 / span 2; } }
 `;

@@ -200,16 +200,20 @@ describe('the login of an appliance', () => {
       expect(redirectOf(moved)).toEqual([303, `/appliances/${name}`]);
     }
     expect((await hub.appliance(name)).connection).toBe(login);
+    expect((await visitor.get(`/appliances/${name}/move`)).text).toContain('you can remove it on its page.');
     await expect(hub.connection(name)).rejects.toThrow('there is no connection');
   });
 
   it('an appliance gets other permissions from a new login, as its page says, and keeps its secret', async () => {
     const name = `wallbox-${made}`;
     const credentials = await hub.addAppliance(name, 'RemoteControl');
-    for (const path of [`/appliances/${name}`, `/connections/${login}`]) {
+    for (const [path, hint] of [
+      [`/appliances/${name}`, 'first add a login that has them. Then choose it here, with “Use other logins”.'],
+      [`/connections/${login}`, 'on the page of an appliance “More”, then “Use other logins”.'],
+    ] as const) {
       const { text } = await visitor.get(path);
-      expect(text).toContain('For other permissions, add a login that has them');
-      expect(text).toContain('<a href="/connections/add">');
+      expect(text).toContain(hint);
+      expect(text).toContain('href="/connections/add"');
     }
     expect((await send(`/appliances/${name}/move`, { [`login-${login}`]: 'yes' })).status).toBe(303);
     await hub.pair(login, emulator);

@@ -460,6 +460,24 @@ describe('the page of an appliance', () => {
     expect(show(refused('car'))).not.toContain(allWell);
   });
 
+  it('the page says what was counted, and what a disconnection and a removal do', () => {
+    const lastToken = new Date(NOW).toISOString();
+    const html = show(appliance('car', { lastToken, tokens: { today: 119, last14Days: 300 } }));
+    expect(html).toContain('<dt>Got its access</dt><dd>119 × today, 300 × in 14 days</dd>');
+    const { disconnectMeaning, removeMeaning, removeFromLoginMeaning } = en.appliance;
+    const lines = (page: string) => [...page.matchAll(/id="\w+-meaning">([^<]*)</g)].map(([, line]) => line);
+    expect(lines(html)).toEqual([disconnectMeaning, removeMeaning]);
+    expect(lines(show(appliance('car', { connection: 'netatmo' })))).toEqual([removeFromLoginMeaning]);
+    const ofLogin = (users: readonly Named[]) => {
+      const connection = connectionStatus({ name: 'netatmo', state: 'active', users });
+      const view = { connection, status: hubStatusReport(HUB, []), portals: [], history: [], now: NOW };
+      return lines(connectionPage(view, { hubName: 'Test hub', texts: en }, SESSION).body);
+    };
+    const { connection } = en;
+    expect(ofLogin(named('car', 'fan'))).toEqual([connection.disconnectMeaning, connection.removeMeaning]);
+    expect(ofLogin([])).toEqual([connection.disconnectMeaning, connection.removeUnusedMeaning]);
+  });
+
   it('the page of a declared appliance says where to change it, and offers no removal and no new secret', () => {
     const html = show(appliance('car', { declared: true }));
     expect(html).toContain('configuration file declares this appliance');

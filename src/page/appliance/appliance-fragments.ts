@@ -124,6 +124,16 @@ export function renderRows(rows: readonly DetailRow[]): string[] {
   return rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>!${value}</dd></div>`);
 }
 
+/**
+ * A link to the confirmation of something that cannot be undone, and below it in one sentence what that does.
+ * @param id of the link
+ * @returns HTML
+ */
+export function renderEndingLink(id: string, href: string, text: string, meaning: string): string {
+  return html`<div class="stack"><a class="button danger" id="${id}" href="${href}" aria-describedby="${id}-meaning">${text}</a>
+<p class="hint" id="${id}-meaning">${meaning}</p></div>`;
+}
+
 /** What tells appliances that wait for approval apart, shown above the button that approves. */
 function renderComparison({ states }: Texts, { comparisonCode, address }: PendingApproval): string {
   const code = [states.comparisonCode, html`<code class="compare">${comparisonCode}</code>`] as const;

@@ -26,6 +26,7 @@ import {
 import type { Texts } from '../texts/en.ts';
 import {
   type DetailRow,
+  renderEndingLink,
   renderHealth,
   renderLoginDetails,
   renderNextAction,
@@ -285,14 +286,18 @@ function renderManagement(
       csrfForm(session, appliancePath(name, 'pair'), html`<button id="pair">${overview.connectAgain}</button>`),
     );
   }
-  const link = (action: string, text: string, style = '') =>
-    html`<a class="button ${style}" id="${action}" href="${appliancePath(name, action)}">${text}</a>`;
+  const link = (action: string, text: string) =>
+    html`<a class="button" id="${action}" href="${appliancePath(name, action)}">${text}</a>`;
   const rare = [link('label', texts.doorLabel)];
   if (!declared && !credentialsDamaged) rare.push(link('rotate-secret', texts.newSecret));
   if (!declared && !credentialsDamaged && canMove) rare.push(link('move', connectionChoice.move));
   const ending: string[] = [];
-  if ((hasGrant || state === 'pairing') && !isShared) ending.push(link('unpair', texts.disconnect, 'danger'));
-  if (!declared) ending.push(link('remove', texts.remove, 'danger'));
+  const endingLink = (action: string, text: string, meaning: string) =>
+    renderEndingLink(action, appliancePath(name, action), text, meaning);
+  if ((hasGrant || state === 'pairing') && !isShared)
+    ending.push(endingLink('unpair', texts.disconnect, texts.disconnectMeaning));
+  if (!declared)
+    ending.push(endingLink('remove', texts.remove, isShared ? texts.removeFromLoginMeaning : texts.removeMeaning));
   const ids = [[texts.clientId, clientId] as const, ...(title === name ? [] : [[texts.commandName, name] as const])];
   const rows = renderRows(ids.map(([label, value]) => [label, html`<code>${value}</code>`]));
   const id = html`<dl class="facts">!${rows}</dl>`;
@@ -302,7 +307,7 @@ function renderManagement(
 !${daily.length === 0 ? '' : html`<div class="actions">!${daily}</div>`}
 <details id="more"><summary>${texts.more}</summary>
 <div class="actions">!${rare}</div>
-!${declared ? '' : renderOtherPermissions(all)}
+!${declared ? '' : renderOtherPermissions(all, connectionChoice.otherPermissionsHere)}
 !${id}</details>
 !${ending.length === 0 ? '' : html`<div class="actions ending">!${ending}</div>`}</section>`;
 }

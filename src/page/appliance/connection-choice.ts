@@ -58,9 +58,14 @@ export function usedConnections(
   return connections.filter(({ name }) => names.includes(name));
 }
 
-/** How appliances get other permissions: those of a login that is not declared never change. @returns HTML */
-export function renderOtherPermissions({ connectionChoice, addConnection }: Texts): string {
-  return html`<p class="hint">${connectionChoice.otherPermissions} <a href="/connections/add">${addConnection.title}</a></p>`;
+/**
+ * How appliances get other permissions: those of a login that is not declared never change.
+ * @param text what to do on the page that shows this
+ * @returns HTML
+ */
+export function renderOtherPermissions({ addConnection }: Texts, text: string): string {
+  return html`<p class="hint">${text}</p>
+<p><a class="back" href="/connections/add">${addConnection.title}</a></p>`;
 }
 
 /** Names a connection and the appliances that use it; an own login has the name of its appliance. */

@@ -68,8 +68,7 @@ function movePage(
     return html`<label class="tick"><input type="checkbox" name="${TICK}${value}" value="yes"!${checked}>${text}</label>`;
   });
   const ownLogin = used.find((one) => one.own);
-  const isConnected = ownLogin?.state !== 'unpaired' && ownLogin?.state !== 'pairing';
-  const former = ownLogin === undefined ? '' : html`<p>${isConnected ? own.ownKept : own.ownRemoved}</p>`;
+  const isRemoved = ownLogin?.state === 'unpaired' || ownLogin?.state === 'pairing';
   const note = problem === undefined ? '' : html`<p class="problem" id="problem" role="alert">${problem}</p>`;
   const described = problem === undefined ? '' : ' aria-describedby="problem"';
   const content = html`<fieldset class="field"!${described}><legend class="label">${own.several}</legend>!${note}!${ticks}</fieldset>
@@ -80,6 +79,7 @@ function movePage(
     body: html`!${backLink(appliancePath(name), title)}
 <h1>${heading}</h1>
 <p>${own.moveText}</p>
-!${former}!${csrfForm(session, appliancePath(name, 'move'), content, 'fields')}`,
+<p>${isRemoved ? own.ownRemoved : own.unusedKept}</p>
+!${csrfForm(session, appliancePath(name, 'move'), content, 'fields')}`,
   };
 }

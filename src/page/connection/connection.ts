@@ -9,7 +9,7 @@ import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
 import type { AdministrationView } from '../administration-view.ts';
-import { renderHealth, renderLoginDetails } from '../appliance/appliance-fragments.ts';
+import { renderEndingLink, renderHealth, renderLoginDetails } from '../appliance/appliance-fragments.ts';
 import { confirmationPage } from '../appliance/confirmations.ts';
 import { renderOtherPermissions } from '../appliance/connection-choice.ts';
 import { renderHistory } from '../appliance/history.ts';
@@ -144,24 +144,25 @@ export function connectionPage(
 function renderManagement(
   all: Texts,
   session: PageSession,
-  { name, state, declared, authorizeUrl, withoutRefreshToken }: ConnectionStatus,
+  { name, state, declared, authorizeUrl, withoutRefreshToken, users }: ConnectionStatus,
 ): string {
   const { appliance: texts, connection: own, overview } = all;
   const hasGrant = state === 'active' || state === 'retrying' || state === 'needs_pairing';
   const button = (action: string, text: string) =>
     csrfForm(session, connectionPath(name, action), html`<button id="${action}">${text}</button>`);
-  const link = (action: string, text: string) =>
-    html`<a class="button danger" id="${action}" href="${connectionPath(name, action)}">${text}</a>`;
+  const endingLink = (action: string, text: string, meaning: string) =>
+    renderEndingLink(action, connectionPath(name, action), text, meaning);
   const daily: string[] = [];
   if (hasGrant && withoutRefreshToken !== true) daily.push(button('refresh', texts.refreshNow));
   if ((state === 'active' || state === 'retrying') && authorizeUrl === undefined)
     daily.push(button('pair', overview.connectAgain));
   const ending: string[] = [];
-  if (hasGrant || state === 'pairing') ending.push(link('unpair', texts.disconnect));
-  if (!declared) ending.push(link('remove', texts.remove));
+  if (hasGrant || state === 'pairing') ending.push(endingLink('unpair', texts.disconnect, own.disconnectMeaning));
+  if (!declared)
+    ending.push(endingLink('remove', texts.remove, users.length > 0 ? own.removeMeaning : own.removeUnusedMeaning));
   return html`<section class="stack manage" aria-labelledby="manage"><h2 id="manage">${texts.manage}</h2>
 !${declared ? html`<p class="quiet">${own.declared}</p>` : ''}
 !${daily.length === 0 ? '' : html`<div class="actions">!${daily}</div>`}
-!${declared ? '' : renderOtherPermissions(all)}
+!${declared ? '' : renderOtherPermissions(all, all.connectionChoice.otherPermissions)}
 !${ending.length === 0 ? '' : html`<div class="actions ending">!${ending}</div>`}</section>`;
 }

@@ -7,10 +7,13 @@ export const appliance: typeof english.appliance = {
   commandName: 'Name in Befehlen',
   manage: 'Ändern',
   more: 'Mehr',
-  newSecret: 'Neues Passwort',
+  newSecret: 'Neues Passwort für das Gerät',
   doorLabel: 'Etikett für die Schranktür',
   disconnect: 'Trennen',
   remove: 'Entfernen',
+  disconnectMeaning: 'Kein Zugang mehr, bis sich jemand neu anmeldet. Das Gerät bleibt auf dem Hub.',
+  removeMeaning: 'Löscht das Gerät, sein Passwort und seine Anmeldung auf dem Hub.',
+  removeFromLoginMeaning: 'Löscht das Gerät und sein Passwort auf dem Hub. Die Anmeldung bleibt.',
   declared:
     'Dieses Gerät ist in der Konfigurationsdatei des Hubs eingetragen. Um das Passwort zu ändern oder das Gerät zu entfernen, bearbeiten Sie diese Datei.',
   rotateHeading: (name) => `Neues Passwort für ${name} erstellen?`,
@@ -82,7 +85,7 @@ export const addAppliance: typeof english.addAppliance = {
     done: 'Fertig',
     gone: 'Diese Zugangsdaten werden nicht mehr angezeigt',
     goneText:
-      'Zugangsdaten werden zehn Minuten lang angezeigt, oder bis Sie auf „Fertig“ tippen oder sich abmelden. Sind die Angaben verloren, tippen Sie in der Übersicht auf das Gerät, dann auf „Mehr“ und auf „Neues Passwort“.',
+      'Zugangsdaten werden zehn Minuten lang angezeigt, oder bis Sie auf „Fertig“ tippen oder sich abmelden. Sind die Angaben verloren, tippen Sie in der Übersicht auf das Gerät, dann auf „Mehr“ und auf „Neues Passwort für das Gerät“.',
   },
 };
 

@@ -10,6 +10,9 @@ export const connection: typeof english.connection = {
   addAppliance: 'Gerät zu dieser Anmeldung hinzufügen',
   declared:
     'Diese Anmeldung ist in der Konfigurationsdatei des Hubs eingetragen. Um sie zu ändern oder zu entfernen, bearbeiten Sie diese Datei.',
+  disconnectMeaning: 'Kein Zugang mehr für ihre Geräte, bis sich jemand neu anmeldet.',
+  removeMeaning: 'Löscht die Anmeldung. Jedes ihrer Geräte braucht dann eine eigene.',
+  removeUnusedMeaning: 'Löscht die Anmeldung auf dem Hub.',
   disconnectHeading: (name) => `Anmeldung „${name}“ vom Portal trennen?`,
   disconnectText: (appliances) =>
     `Der Hub löscht die gespeicherte Anmeldung und gibt diesen Geräten keinen Zugang zum Portal mehr: ${appliances}. Um sie wieder zu verbinden, muss sich jemand neu am Portal anmelden. Manche Portale erfahren davon nichts: Entfernen Sie den Zugang sicherheitshalber auch dort in Ihrem Konto.`,
@@ -62,12 +65,14 @@ export const connectionChoice: typeof english.connectionChoice = {
   moveHeading: (appliance) => `Welche Anmeldungen soll ${appliance} nutzen?`,
   moveText:
     'Die meisten Geräte nutzen eine Anmeldung. Ein Programm wie eine Hausautomation kann mehrere nutzen und sagt bei jeder Anfrage, welche es meint. Sein Passwort bleibt gültig.',
-  ownKept:
-    'Ohne Häkchen bleibt seine eigene Anmeldung auf dem Hub, weil sie verbunden ist. Entfernen Sie sie, wenn sie niemand mehr nutzt.',
+  unusedKept:
+    'Eine Anmeldung, die kein Gerät mehr nutzt, bleibt auf dem Hub. Die Übersicht zeigt sie dann, und auf ihrer Seite können Sie sie entfernen.',
   ownRemoved: 'Ohne Häkchen entfernt der Hub seine eigene Anmeldung, weil sie nicht verbunden ist.',
   moveButton: 'Diese Anmeldungen nutzen',
   otherPermissions:
     'Für andere Berechtigungen fügen Sie eine Anmeldung hinzu, die sie hat, und lassen Sie die Geräte diese nutzen: auf der Seite eines Geräts „Mehr“, dann „Andere Anmeldungen nutzen“. Passwörter bleiben gültig.',
+  otherPermissionsHere:
+    'Für andere Berechtigungen fügen Sie zuerst eine Anmeldung hinzu, die sie hat. Wählen Sie diese dann hier mit „Andere Anmeldungen nutzen“. Das Passwort bleibt gültig.',
   none: 'Es wurde keine Anmeldung gewählt. Wählen Sie mindestens eine.',
   mismatch: (appliance, wanted, login, offered) =>
     `${appliance} bittet um diese Berechtigungen: ${wanted}. Die Anmeldung „${login}“ gibt andere: ${offered}. Wählen Sie eine Anmeldung mit denselben Berechtigungen oder „Eigene Anmeldung“.`,

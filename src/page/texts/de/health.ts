@@ -63,16 +63,16 @@ export const health: typeof english.health = {
     credentials_damaged: () =>
       'Die gespeicherten Daten dieses Geräts wurden auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Entfernen Sie das Gerät, fügen Sie es wieder hinzu und melden Sie sich neu am Portal an.',
     appliance_refused: (appliance) =>
-      `Anfragen für ${appliance} kommen mit falscher Client-ID oder falschem Passwort und bekommen deshalb keinen Zugang. Geben Sie beides im Gerät neu ein. Wenn das Passwort verloren ist, tippen Sie auf das Gerät, dann auf „Mehr“ und auf „Neues Passwort“.`,
+      `Anfragen für ${appliance} kommen mit falscher Client-ID oder falschem Passwort und bekommen deshalb keinen Zugang. Geben Sie beides im Gerät neu ein. Ist das Passwort verloren, erstellen Sie auf der Seite des Geräts ein neues: „Mehr“, dann „Neues Passwort für das Gerät“.`,
     appliance_never_served: (appliance) =>
-      `${appliance} hat seinen Zugang noch nicht abgeholt. Geben Sie Client-ID, Passwort und Adresse im Gerät ein und schalten Sie es ein. Wenn das Passwort verloren ist, tippen Sie auf das Gerät, dann auf „Mehr“ und auf „Neues Passwort“.`,
+      `${appliance} hat seinen Zugang noch nicht abgeholt. Geben Sie Client-ID, Passwort und Adresse im Gerät ein und schalten Sie es ein. Ist das Passwort verloren, erstellen Sie auf der Seite des Geräts ein neues: „Mehr“, dann „Neues Passwort für das Gerät“.`,
     appliance_silent: (appliance) =>
       `${appliance} hat seit mindestens einer Woche nicht nach seinem Zugang gefragt. Prüfen Sie, ob es eingeschaltet ist. Wenn Sie es nicht mehr haben, entfernen Sie es.`,
     appliance_asks_often: (appliance) =>
       `${appliance} fragt viel öfter als nötig nach seinem Zugang. Es ist nichts zu tun: Der Hub antwortet wie gewohnt.`,
   },
   neverServedOf: (appliance, connection) =>
-    `${appliance} hat seinen Zugang zu ${connection} noch nicht abgeholt. Geben Sie in ${appliance} die Adresse für ${connection} ein. Wenn es ${connection} nicht braucht, tippen Sie auf das Gerät, dann auf „Mehr“ und auf „Andere Anmeldungen nutzen“.`,
+    `${appliance} hat seinen Zugang zu ${connection} noch nicht abgeholt. Geben Sie in ${appliance} die Adresse für ${connection} ein. Wenn es ${connection} nicht braucht, wählen Sie auf seiner Seite, welche es nutzt: „Mehr“, dann „Andere Anmeldungen nutzen“.`,
   corrections: {
     apply: {
       reload: 'führen Sie auf dem Hub „sudo latchkey reload“ aus',

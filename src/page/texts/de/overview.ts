@@ -58,7 +58,7 @@ export const overview: typeof english.overview = {
   portal: 'Portal',
   account: 'Konto',
   registered: 'Aufnahme angefragt',
-  tokenCounts: 'Wie oft',
+  tokenCounts: 'Zugang abgeholt',
   tokens: (today, last14Days) => `${today} × heute, ${last14Days} × in 14 Tagen`,
   connect: 'Verbinden',
   connectAgain: 'Neu anmelden',

@@ -10,10 +10,14 @@ export const appliance = {
   manage: 'Change',
   /** What a person seldom needs. */
   more: 'More',
-  newSecret: 'New secret',
+  newSecret: 'New secret for the appliance',
   doorLabel: 'Label for the cabinet door',
   disconnect: 'Disconnect',
   remove: 'Remove',
+  /** What these two do, below their buttons. */
+  disconnectMeaning: 'No access until somebody logs in again. The appliance stays on the hub.',
+  removeMeaning: 'Deletes the appliance, its secret and its login on the hub.',
+  removeFromLoginMeaning: 'Deletes the appliance and its secret on the hub. The login stays.',
   declared:
     'The hub’s configuration file declares this appliance. To change its secret or to remove it, edit that file.',
   rotateHeading: (name: string) => `Give ${name} a new secret?`,
@@ -84,7 +88,7 @@ export const addAppliance = {
     done: 'Done',
     gone: 'These credentials are no longer shown',
     goneText:
-      'Credentials are shown for ten minutes, or until you tap “Done” or sign out. If they are lost, tap the appliance on the overview, then “More”, then “New secret”.',
+      'Credentials are shown for ten minutes, or until you tap “Done” or sign out. If they are lost, tap the appliance on the overview, then “More”, then “New secret for the appliance”.',
   },
 };
 

@@ -11,6 +11,9 @@ export const connection = {
   unused: 'No appliance uses this login yet.',
   addAppliance: 'Add an appliance to this login',
   declared: 'The hub’s configuration file declares this login. To change or remove it, edit that file.',
+  disconnectMeaning: 'No access for its appliances until somebody logs in again.',
+  removeMeaning: 'Deletes the login. Each of its appliances then needs a login of its own.',
+  removeUnusedMeaning: 'Deletes the login on the hub.',
   disconnectHeading: (name: string) => `Disconnect the login “${name}” from the portal?`,
   disconnectText: (appliances: string) =>
     `The hub deletes the stored login and no longer gives these appliances access to the portal: ${appliances}. To connect them again, somebody has to log in at the portal again. Some portals cannot be told of this: to be sure, also remove the access in your account there.`,
@@ -66,12 +69,16 @@ export const connectionChoice = {
   moveHeading: (appliance: string) => `Which logins is ${appliance} to use?`,
   moveText:
     'Most appliances use one login. A program such as a home automation can use several, and says with each request which one it means. Its secret stays valid.',
-  ownKept: 'If you untick its own login, that stays on the hub, because it is connected. Remove it if nobody needs it.',
+  unusedKept:
+    'A login that no appliance uses any more stays on the hub. The overview then shows it, and you can remove it on its page.',
   ownRemoved: 'If you untick its own login, the hub removes it, because it is not connected.',
   moveButton: 'Use these logins',
-  /** A link to the form that adds a login follows. */
+  /** How the appliances of a login get other permissions. A link to the form that adds a login follows. */
   otherPermissions:
     'For other permissions, add a login that has them, and let the appliances use it: on the page of an appliance “More”, then “Use other logins”. Secrets stay valid.',
+  /** The same on the page of an appliance, below “More”. */
+  otherPermissionsHere:
+    'For other permissions, first add a login that has them. Then choose it here, with “Use other logins”. The secret stays valid.',
   none: 'No login was chosen. Choose at least one.',
   mismatch: (appliance: string, wanted: string, login: string, offered: string) =>
     `${appliance} asks for these permissions: ${wanted}. The login “${login}” gives others: ${offered}. Choose a login with the same permissions, or “A login of its own”.`,

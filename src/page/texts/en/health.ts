@@ -74,9 +74,9 @@ export const health = {
     credentials_damaged: () =>
       'The stored data of this appliance was damaged on the hub’s disk, or somebody changed it there. Remove the appliance, add it again, and log in at the portal again.',
     appliance_refused: (appliance: string) =>
-      `Requests for ${appliance} come with a wrong client ID or secret, so they get no access. Enter both in the appliance again. If the secret is lost, tap the appliance, then “More”, then “New secret”.`,
+      `Requests for ${appliance} come with a wrong client ID or secret, so they get no access. Enter both in the appliance again. If the secret is lost, make a new one on the page of the appliance: “More”, then “New secret for the appliance”.`,
     appliance_never_served: (appliance: string) =>
-      `${appliance} has not fetched its access yet. Enter client ID, secret and address in the appliance, and switch it on. If the secret is lost, tap the appliance, then “More”, then “New secret”.`,
+      `${appliance} has not fetched its access yet. Enter client ID, secret and address in the appliance, and switch it on. If the secret is lost, make a new one on the page of the appliance: “More”, then “New secret for the appliance”.`,
     appliance_silent: (appliance: string) =>
       `${appliance} has not asked for its access for a week or longer. Check whether it is switched on. If you no longer have it, remove it.`,
     appliance_asks_often: (appliance: string) =>
@@ -84,7 +84,7 @@ export const health = {
   } satisfies Readonly<Record<ApplianceConditionCode | ConnectionConditionCode, (appliance: string) => string>>,
   /** Of one of several connections of an appliance. */
   neverServedOf: (appliance: string, connection: string) =>
-    `${appliance} has not fetched its access to ${connection} yet. Enter the address for ${connection} in ${appliance}. If it does not need ${connection}, tap the appliance, then “More”, then “Use other logins”.`,
+    `${appliance} has not fetched its access to ${connection} yet. Enter the address for ${connection} in ${appliance}. If it does not need ${connection}, choose its logins on its page: “More”, then “Use other logins”.`,
   /** What to correct if the portal does not accept the hub’s own credentials. */
   corrections: {
     apply: {

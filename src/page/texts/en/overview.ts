@@ -60,7 +60,7 @@ export const overview = {
   portal: 'Portal',
   account: 'Account',
   registered: 'Asked to join',
-  tokenCounts: 'How often',
+  tokenCounts: 'Got its access',
   tokens: (today: number, last14Days: number) => `${today} × today, ${last14Days} × in 14 days`,
   connect: 'Connect',
   connectAgain: 'Log in again',
