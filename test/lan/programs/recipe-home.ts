@@ -79,7 +79,10 @@ export class RecipeHome implements AsyncDisposable {
     return new RecipeHome(emulator, hub, localPort, folder);
   }
 
-  /** Starts a program by its recipe. @param place `elsewhere`: as on another machine, over HTTPS */
+  /**
+   * Starts a program by its recipe, and waits for its first token: some end if there is no hub when they begin.
+   * @param place `elsewhere`: as on another machine, over HTTPS
+   */
   async start(recipe: Recipe, place: 'local' | 'elsewhere'): Promise<RunningRecipe> {
     const name = `${recipe.heading.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}-${place}`;
     const { client_id, client_secret } = await this.hub.addAppliance(name, null, null, CONNECTION);
@@ -120,7 +123,9 @@ export class RecipeHome implements AsyncDisposable {
       await writeFile(ca, (await this.hub.authority()).certificate);
       return recipe.start(kitchen);
     };
-    return new RunningRecipe(recipe, cloud, launch, await launch());
+    const running = new RunningRecipe(recipe, cloud, launch, await launch());
+    await running.servedAnew();
+    return running;
   }
 
   /**
