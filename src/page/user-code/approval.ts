@@ -88,7 +88,7 @@ function approvalPage(
     narrow: true,
     body: html`<h1>${heading}</h1>
 <p>${code.connectedAlready}</p>
-<section class="card" aria-label="${code.label}"><p>${code.compare}</p><p><code class="compare">${userCode}</code></p></section>
+<section class="card" aria-label="${code.label}"><p>${code.compareToAllow}</p><p><code class="compare">${userCode}</code></p></section>
 <dl class="facts">!${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
 <div class="actions">!${csrfForm(session, '/pair/approve', html`!${field}<button class="primary" id="allow">${code.allow}</button>`)}
 !${csrfForm(session, '/pair/refuse', html`!${field}<button class="danger" id="refuse">${code.refuse}</button>`)}</div>`,

@@ -18,6 +18,7 @@ export const userCode: typeof english.userCode = {
   comma: ', ',
   and: ' und ',
   compare: 'Machen Sie nur weiter, wenn das Gerät oder seine App diesen Code anzeigt:',
+  compareToAllow: 'Erlauben Sie es nur, wenn das Gerät oder seine App diesen Code anzeigt:',
   notYours: 'Ein anderer Code oder nicht Ihr Gerät? Dann schließen Sie diese Seite.',
   loginNext: 'Danach melden Sie sich am Portal an.',
   mayUse: (appliance, login) => `Darf ${appliance} die Anmeldung „${login}“ nutzen?`,

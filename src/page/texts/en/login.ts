@@ -21,6 +21,7 @@ export const userCode = {
   comma: ', ',
   and: ' and ',
   compare: 'Continue only if the appliance, or its app, shows this code:',
+  compareToAllow: 'Allow it only if the appliance, or its app, shows this code:',
   notYours: 'A different code, or not your appliance? Then close this page.',
   loginNext: 'Next, you log in at the portal.',
   /** An appliance whose login is connected already. */
