@@ -158,8 +158,11 @@ export const CODE_FLOW: readonly GroupSituation[] = [
       const location = await sitting.login((await sitting.authorizeUrl()).href, true);
       const { status } = await sitting.visit(location);
       if (status === null) fail('the browser got no answer to error=access_denied');
-      await sitting.unlessStopped(() => sitting.to('token').length > 0 || sitting.authorizeUrls.length > 1);
-      if (sitting.to('token').length > 0) fail('after error=access_denied the client sent a token request');
+      // With or without a code. A check of the client's credentials by another grant type has nothing to do with the login.
+      const isExchange = ({ logged: { form } }: WireRequest) => form['grant_type'] === 'authorization_code';
+      const hasExchanged = () => sitting.to('token').some(isExchange);
+      await sitting.unlessStopped(() => hasExchanged() || sitting.authorizeUrls.length > 1);
+      if (hasExchanged()) fail('after error=access_denied the client sent a token request');
       return `the browser got status ${status}, and there was no token request`;
     },
   },
