@@ -65,6 +65,8 @@ const MISTAKES = [
   'polls-after-refusal',
   'polls-after-expiry',
   'gives-up-lost-polls',
+  // No mistake: a refresh with a token that nobody issued shows whether the server accepts the client.
+  'checks-its-credentials',
 ] as const;
 type Mistake = (typeof MISTAKES)[number];
 const mistakes = new Set(process.argv.slice(2));
@@ -335,6 +337,8 @@ async function logInByCode(as: oauth.AuthorizationServer, client: oauth.Client):
   const listener = createServer((request, response) => {
     const landed = new URL(request.url ?? '', redirectUri);
     if (makes('no-iss-check')) landed.searchParams.delete('iss');
+    if (makes('checks-its-credentials'))
+      void oauth.refreshTokenGrantRequest(as, client, clientAuth(as, client), 'none', http);
     if (makes('exchanges-an-error') && landed.searchParams.has('error')) {
       landed.searchParams.delete('error');
       landed.searchParams.set('code', 'none');

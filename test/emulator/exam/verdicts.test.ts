@@ -25,6 +25,11 @@ test('a client with a mistake fails the situation that is about it, and passes i
   expect(namesOf(report, 'passed')).toEqual(['only-basic', 'only-post']);
 });
 
+test('a client that checks its credentials during a refused login is not blamed for that', async () => {
+  const report = await examine(clientWith('checks-its-credentials'), 'login-refused');
+  expect(namesOf(report, 'passed')).toEqual(['login-refused']);
+});
+
 test('a client may name scopes of OpenID Connect when it refreshes the token that it begins with', async () => {
   const redirectUri = 'http://127.0.0.1:1/callback';
   await using emulator = await startEmulator({ clients: [{ id: 'a-client', redirectUris: [redirectUri] }] });
