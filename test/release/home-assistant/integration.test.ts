@@ -14,8 +14,8 @@ import type { ScenarioOptions, ScenarioResult } from './scenario.ts';
 
 const run = promisify(execFile);
 const INSTALL = join(root, 'scripts/test-home-assistant');
-/** The long form takes two hours. */
-const AMOUNTS = IS_LONG_FORM ? { refreshes: 200, restarts: 10 } : { refreshes: 2, restarts: 1 };
+/** The long form takes two and a half hours. */
+const AMOUNTS = IS_LONG_FORM ? { refreshes: 200, restarts: 10, away: 3600 } : { refreshes: 2, restarts: 1, away: 30 };
 
 skipIfUnavailable(async () => {
   const noLan = await lanSkipReason(['/usr/sbin/debootstrap', '/usr/bin/unshare']);
@@ -49,7 +49,7 @@ it('a real Home Assistant finds the hub, is approved, and its integrations get t
     [join(import.meta.dirname, 'scenario.ts'), JSON.stringify(options)],
     { env: process.env },
   );
-  const within = scaleDeadline((600 + options.refreshes * 60 + options.restarts * 120) * 1000);
+  const within = scaleDeadline((600 + options.refreshes * 60 + options.restarts * 120 + options.away) * 1000);
   expect(await scenario.end(within), scenario.output).toBe(0);
   const result = await scenario.line((line) =>
     line.startsWith('{') ? (JSON.parse(line) as ScenarioResult) : undefined,

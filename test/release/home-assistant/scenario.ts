@@ -24,6 +24,8 @@ export interface ScenarioOptions {
   readonly refreshes: number;
   /** How often each side is started again. */
   readonly restarts: number;
+  /** How long the hub is away, in seconds: longer than a token lives. */
+  readonly away: number;
 }
 
 /** What a scenario has seen. */
@@ -185,11 +187,11 @@ await stopHomeAssistant('SIGTERM');
 await hub.kill('SIGTERM');
 await startHomeAssistant(emulator.baseUrl);
 await running();
-await new Promise((resolve) => setTimeout(resolve, TOKEN_LIFETIME * 1000));
+await new Promise((resolve) => setTimeout(resolve, options.away * 1000));
 await hub.launch();
 await eventually(async () => (await stateOf(sensor)) === 'active', 120, 1000);
 await callsGoOn();
-say('the hub was away');
+say(`the hub was away for ${options.away} s`);
 
 await hub.kill('SIGKILL');
 await update();
