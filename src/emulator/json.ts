@@ -53,8 +53,6 @@ export function exactObject<const Entries extends v.ObjectEntries>(entries: Entr
   });
 }
 
-const LIST = new Intl.ListFormat('en-GB', { type: 'disjunction' });
-
 /** One of these values, see {@link choiceMessage}. */
 export function choiceOf<const Value extends string | number>(values: readonly Value[]) {
   return v.picklist(values, choiceMessage(values));
@@ -65,7 +63,9 @@ export function choiceMessage(values: readonly (string | number)[]): (issue: v.B
   const names = values.map(String);
   return (issue) => {
     const nearest = typeof issue.input === 'string' ? nearestName(issue.input, names) : null;
-    return mustBe(LIST.format(names), issue, nearest === null ? '' : `; did you mean ${nearest}?`);
+    // Created here: ICU takes memory that a start does not need.
+    const listed = new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(names);
+    return mustBe(listed, issue, nearest === null ? '' : `; did you mean ${nearest}?`);
   };
 }
 
