@@ -9,6 +9,11 @@ import { SerialQueue } from '../system/serial-queue.ts';
 
 /** Once a day, in the quiet hours of the night. */
 const NIGHTLY_CRON = '23 3 * * *';
+/**
+ * How long after its start the hub schedules that, in ms. The first use of node-cron loads tables of time zones, and a
+ * start should not wait for these, nor the appliances that ask first.
+ */
+const SCHEDULE_DELAY = 10_000;
 /** How often an unwritable store is checked, in ms. */
 const REOPEN_INTERVAL = 10_000;
 
@@ -17,8 +22,9 @@ export class StoreMaintenance implements AsyncDisposable {
   readonly #store: SqliteStore;
   readonly #environment: Pick<Environment, 'clock' | 'timers' | 'log'>;
   readonly #stopped = new AbortController();
+  #cancelScheduling: () => void = () => undefined;
   #reopening: Promise<void> = Promise.resolve();
-  #nightlySnapshot: ScheduledTask;
+  #nightlySnapshot: ScheduledTask | null = null;
   readonly #snapshots = new SerialQueue();
   /** The store's change count at the last snapshot; null if this run has written none. */
   #snapshotChangeCount: number | null = null;
@@ -26,8 +32,6 @@ export class StoreMaintenance implements AsyncDisposable {
   readonly #logDeduplicator: LogDeduplicator;
 
   /**
-   * Schedules the nightly snapshot. The first use of node-cron loads tables of time zones, which takes long, so this
-   * should happen before the hub answers requests.
    * @param onWritable called when a store that was served from memory can be written again. It may contain more than
    *   what was served.
    */
@@ -40,11 +44,11 @@ export class StoreMaintenance implements AsyncDisposable {
     this.#onWritable = onWritable;
     this.#environment = environment;
     this.#logDeduplicator = new LogDeduplicator(environment.clock);
-    this.#nightlySnapshot = this.#scheduleNightly();
   }
 
-  /** Writes a snapshot if one is due, and starts the checks. */
+  /** Writes a snapshot if one is due, starts the checks, and schedules the nightly snapshot a little later. */
   start(): void {
+    this.#cancelScheduling = this.#environment.timers.after(SCHEDULE_DELAY, () => this.#scheduleNightly());
     if (this.#isSnapshotDue()) this.requestSnapshot();
     this.#store.onPaired(() => this.requestSnapshot());
     this.#reopening = this.#reopenUntilWritable();
@@ -62,21 +66,22 @@ export class StoreMaintenance implements AsyncDisposable {
 
   /** Call this after the wall clock was set: node-cron would wait for the old time. */
   onClockSet(): void {
-    void this.#nightlySnapshot.destroy();
-    this.#nightlySnapshot = this.#scheduleNightly();
+    if (this.#nightlySnapshot !== null) this.#scheduleNightly();
     if (this.#isSnapshotDue()) this.requestSnapshot();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped.abort();
-    await this.#nightlySnapshot.destroy();
+    this.#cancelScheduling();
+    await this.#nightlySnapshot?.destroy();
     await Promise.all([this.#reopening, this.#snapshots.idle]);
   }
 
-  #scheduleNightly(): ScheduledTask {
+  #scheduleNightly(): void {
+    void this.#nightlySnapshot?.destroy();
     const { log } = this.#environment;
     const debug = (message: string | Error) => log.debug('snapshot_schedule', { message: String(message) });
-    return schedule(NIGHTLY_CRON, () => this.requestSnapshot(), {
+    this.#nightlySnapshot = schedule(NIGHTLY_CRON, () => this.requestSnapshot(), {
       unref: true,
       suppressMissedWarning: true,
       logger: { info: debug, warn: debug, error: debug, debug },

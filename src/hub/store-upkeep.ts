@@ -37,10 +37,7 @@ export interface StoreUpkeep {
   readonly local: (LocalStore & { takeSnapshot(): Promise<void> }) | null;
 }
 
-/**
- * Opens the upkeep of the store. This should happen before the hub answers requests: see {@link StoreMaintenance}.
- * @param parts owns it
- */
+/** Opens the upkeep of the store. @param parts owns it */
 export function openStoreUpkeep(context: StoreUpkeepContext, parts: AsyncDisposableStack): StoreUpkeep {
   const { store, local } = context;
   if (local !== null) return openLocalUpkeep(local, context, parts);

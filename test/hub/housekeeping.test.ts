@@ -56,13 +56,20 @@ test('a new hub makes a snapshot at once, which is private and contains the whol
   expect(readFileSync(store.copy).includes(WALLBOX.id)).toBe(true);
 });
 
-test('the nightly snapshot is scheduled before the snapshots start, and so before the hub answers requests', async () => {
-  using hub = await home();
-  const { store, time } = hub;
+test('the nightly snapshot is scheduled soon after the start, once, and not any more after the end', async () => {
+  using store = await home();
   const before = getTasks().size;
-  const housekeeping = new StoreMaintenance(store, { clock: time, timers: time, log });
-  expect(getTasks().size).toBe(before + 1);
-  await housekeeping[Symbol.asyncDispose]();
+  await store.keepHouse(async (housekeeping) => {
+    housekeeping.onClockSet();
+    expect(getTasks().size).toBe(before);
+    await store.time.pass(15_000);
+    expect(getTasks().size).toBe(before + 1);
+    housekeeping.onClockSet();
+    expect(getTasks().size).toBe(before + 1);
+  });
+  expect(getTasks().size).toBe(before);
+  await store.keepHouse();
+  await store.time.pass(15_000);
   expect(getTasks().size).toBe(before);
 });
 
