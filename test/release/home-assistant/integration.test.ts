@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { root } from '../../project/checkout.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { IS_LONG_FORM } from '../../support/long.ts';
@@ -16,6 +16,9 @@ const run = promisify(execFile);
 const INSTALL = join(root, 'scripts/test-home-assistant');
 /** The long form takes two and a half hours. */
 const AMOUNTS = IS_LONG_FORM ? { refreshes: 200, restarts: 10, away: 3600 } : { refreshes: 2, restarts: 1, away: 30 };
+
+const WITHIN = scaleDeadline((600 + AMOUNTS.refreshes * 60 + AMOUNTS.restarts * 120 + AMOUNTS.away) * 1000);
+vi.setConfig({ testTimeout: WITHIN });
 
 skipIfUnavailable(async () => {
   const noLan = await lanSkipReason(['/usr/sbin/debootstrap', '/usr/bin/unshare']);
@@ -49,8 +52,7 @@ it('a real Home Assistant finds the hub, is approved, and its integrations get t
     [join(import.meta.dirname, 'scenario.ts'), JSON.stringify(options)],
     { env: process.env },
   );
-  const within = scaleDeadline((600 + options.refreshes * 60 + options.restarts * 120 + options.away) * 1000);
-  expect(await scenario.end(within), scenario.output).toBe(0);
+  expect(await scenario.end(WITHIN), scenario.output).toBe(0);
   const result = await scenario.line((line) =>
     line.startsWith('{') ? (JSON.parse(line) as ScenarioResult) : undefined,
   );
