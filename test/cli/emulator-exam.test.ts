@@ -50,7 +50,7 @@ test('emulator exam prints its report in three formats, and has status 0 without
 });
 
 test('emulator exam explains a failure with what was seen, what is right and who says so, and has status 1', async () => {
-  const only = ['--only', 'special-characters'];
+  const only = [...QUICK, '--only', 'special-characters'];
   const command = clientWith('basic-without-encoding');
   const [table, junit] = await Promise.all(
     ['table', 'junit'].map((format) => runLatchkey(exam(...only, '--format', format, '--', ...command))),

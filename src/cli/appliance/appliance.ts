@@ -12,6 +12,7 @@ import { findNamed } from '../../core/name.ts';
 import { portalNotNotified } from '../connection/grant.ts';
 import { connectHub } from '../hub-connection.ts';
 import { appliancesText } from '../status/text.ts';
+import { collectText } from '../terminal/collect-text.ts';
 import { print, printable, printJson, printStderr, reportFailure } from '../terminal/output.ts';
 import { confirm, isInteractive } from '../terminal/prompt.ts';
 import { exampleVariables } from './example-variables.ts';
@@ -55,7 +56,7 @@ function applianceAddCommand(): Command {
     .option(
       '--connection <name>',
       'use this connection instead of one of its own; may be repeated: a token request then names one in resource',
-      collectNames,
+      collectText,
     )
     .option('--ignore-scopes', 'give it tokens whatever scope its requests name, such as a fixed ".default"')
     .option('--json', 'print JSON')
@@ -82,11 +83,6 @@ function applianceAddCommand(): Command {
       const names = used.map((connection) => connection.name);
       showCredentials(issued, hubStatus, names, summary, options.json === true);
     });
-}
-
-/** Collects the values of an option that may be repeated. */
-function collectNames(name: string, before: readonly string[] = []): readonly string[] {
-  return [...before, name];
 }
 
 /** Whether a connection, or that of an appliance, is paired. */
@@ -159,7 +155,7 @@ function applianceMoveCommand(): Command {
     .requiredOption(
       '--connection <name>',
       'the connection that it uses from now on; may be repeated: it then uses exactly these',
-      collectNames,
+      collectText,
     )
     .option('--json', "print the appliance's status as JSON")
     .action(async (name: string, options: { connection: readonly string[]; json?: boolean }, command: Command) => {

@@ -7,6 +7,7 @@ import { Failure } from '../../core/failure.ts';
 import type { ClientOptions, Emulator, EmulatorOptions, UserOptions } from '../../emulator/index.ts';
 import type { SettingDefinition } from '../../emulator/settings/definitions.ts';
 import { SETTINGS } from '../../emulator/settings/settings.ts';
+import { collectText } from '../terminal/collect-text.ts';
 import { parseDurationSeconds, parseNonNegativeInteger } from '../terminal/duration.ts';
 import { print, printJson, printStderr } from '../terminal/output.ts';
 import { waitForTerminationSignal } from '../terminal/signals.ts';
@@ -234,10 +235,6 @@ function collectClient(text: string, before: readonly ClientOptions[] = []): Cli
 function collectUser(text: string, before: readonly UserOptions[] = []): UserOptions[] {
   const [name, password] = splitPair(text, 'NAME:PASSWORD');
   return [...before, { name, password }];
-}
-
-function collectText(text: string, before: readonly string[] = []): string[] {
-  return [...before, text];
 }
 
 function splitPair(text: string, form: string): [string, string] {

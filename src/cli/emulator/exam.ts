@@ -1,11 +1,12 @@
 import { Command, Help, InvalidArgumentError, Option } from 'commander';
 import type { ExamReport } from '../../emulator/exam/exam.ts';
+import { collectText } from '../terminal/collect-text.ts';
 import { print, printJson } from '../terminal/output.ts';
 import { waitForTerminationSignal } from '../terminal/signals.ts';
 import { examTable, junitReport } from './exam-report.ts';
 
 interface Options {
-  readonly only?: string;
+  readonly only?: readonly string[];
   readonly format: 'table' | 'json' | 'junit';
   readonly https?: true;
   readonly redirect?: string;
@@ -27,7 +28,7 @@ export function examCommand(): Command {
       'run an OAuth client program through situations, and say what it does wrong and which sentence of which RFC says so',
     )
     .argument('<command...>', 'the program with its arguments, after --')
-    .option('--only <name>', 'only this group of situations, or this situation')
+    .option('--only <name>', 'only this group of situations, or this situation; may be repeated', collectText)
     .addOption(
       new Option('--format <format>', 'the form of the report').choices(['table', 'json', 'junit']).default('table'),
     )
@@ -66,7 +67,7 @@ function rejectEmulatorOptions(command: Command): void {
 
 async function runToEnd(
   words: readonly string[],
-  { only, https, redirect }: Omit<Options, 'format'>,
+  { only = [], https, redirect }: Omit<Options, 'format'>,
   terminated: Promise<NodeJS.Signals | null>,
   command: Command,
 ): Promise<ExamReport> {
@@ -75,11 +76,12 @@ async function runToEnd(
     import('../../emulator/exam/admission.ts'),
     import('../../emulator/exam/situations/all.ts'),
   ]);
-  const situations = selectSituations(only);
-  if (situations.length === 0) {
+  const unknown = only.find((name) => !SELECTIONS.includes(name));
+  if (unknown !== undefined) {
     const { didYouMean } = await import('../../system/did-you-mean.ts');
-    command.error(`error: --only ${only}: unknown group or situation${didYouMean(only ?? '', SELECTIONS)}`);
+    command.error(`error: --only ${unknown}: unknown group or situation${didYouMean(unknown, SELECTIONS)}`);
   }
+  const situations = selectSituations(only);
   // Also after a second signal, which ends this process at once.
   process.once('exit', abandonExams);
   const interrupted = new AbortController();

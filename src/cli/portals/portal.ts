@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { Failure } from '../../core/failure.ts';
 import { connectHub, LOST_RELOAD, waitForReload } from '../hub-connection.ts';
 import { checksTable } from '../terminal/checks-table.ts';
+import { collectText } from '../terminal/collect-text.ts';
 import { PORTAL_ANSWER, print, printJson, printStderr, reportFailure, reportIfSlow } from '../terminal/output.ts';
 import { confirm } from '../terminal/prompt.ts';
 import { readClientSecret } from '../terminal/secret-input.ts';
@@ -46,14 +47,10 @@ function addCommand(): Command {
     .option('--client-id <id>', 'the client ID that the portal gave you')
     .option('--login <way>', 'how one logs in: auto, device, redirect or paste')
     .option('--redirect-uri <uri>', "the redirect URI as registered there, if it is not the hub's own")
-    .option('--variable <name=value>', 'a variable of the preset; may be repeated', appendTo, [])
+    .option('--variable <name=value>', 'a variable of the preset; may be repeated', collectText, [])
     .option('--replace', 'enter the data of an added portal again, such as a new secret')
     .option('--json', 'print JSON')
     .action(addPortal);
-}
-
-function appendTo(value: string, before: readonly string[]): readonly string[] {
-  return [...before, value];
 }
 
 async function addPortal(name: string, { replace, json, ...options }: AddOptions, command: Command): Promise<void> {

@@ -26,9 +26,11 @@ export const SITUATIONS: readonly Situation[] = GROUPS.flatMap((group) =>
   BY_GROUP[group].map((situation) => ({ ...situation, group })),
 );
 
-/** The situations of a group, or the one of this name. */
-export function selectSituations(only: string | undefined): readonly Situation[] {
-  return SITUATIONS.filter(({ name, group }) => only === undefined || only === name || only === group);
+/** The situations of these groups, and those of these names; all if there are none. */
+export function selectSituations(only: readonly string[]): readonly Situation[] {
+  return only.length === 0
+    ? SITUATIONS
+    : SITUATIONS.filter(({ name, group }) => only.includes(name) || only.includes(group));
 }
 
 /** What `--only` may name. */
