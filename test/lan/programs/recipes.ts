@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { runCommand } from '../../project/checkout.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
@@ -40,6 +40,20 @@ async function withoutPackages(...packages: string[]): Promise<string | null> {
   if (status !== 0) return `npm could not install ${packages.join(' and ')}: ${stderr.trim().split('\n')[0]}`;
   await writeFile(mark, '');
   return null;
+}
+
+const TELEGRAF = join(packagesFolder('telegraf@v1.37.2'), 'telegraf');
+
+/** Builds Telegraf with the plugins that its recipe needs, once. @returns why that was not possible */
+async function withoutTelegraf(): Promise<string | null> {
+  if (existsSync(TELEGRAF)) return null;
+  const tags = 'custom,inputs.http,parsers.json,outputs.file';
+  const args = ['install', '-tags', tags, 'github.com/influxdata/telegraf/cmd/telegraf@v1.37.2'];
+  // The `go` of the PATH: /usr/bin/go, of Debian, may be older than Telegraf needs.
+  const env = { ...process.env, GOBIN: dirname(TELEGRAF), GOCACHE: GO_CACHE };
+  const { status, stderr } = await runCommand('go', args, { env, timeout: scaleDeadline(300_000) });
+  if (status === 0) return null;
+  return `go could not build Telegraf, which needs Go 1.25: ${stderr.trim().split('\n').at(-1) || 'there is no go'}`;
 }
 
 const HOMEBRIDGE = ['homebridge@1.11.4', 'homebridge-dummy@2.1.1'];
@@ -121,6 +135,16 @@ export const RECIPES: readonly Recipe[] = [
       ]);
     },
     answer: (_request, response) => response.end('temperature 21.5\n'),
+  },
+  {
+    heading: 'Telegraf',
+    trust: 'SSL_CERT_FILE=/etc/latchkey-ca.pem',
+    skipReason: withoutTelegraf,
+    async start(kitchen) {
+      const [input = ''] = kitchen.blocks('toml');
+      const file = await kitchen.write('telegraf.conf', `[agent]\n  interval = "1s"\n[[outputs.file]]\n${input}`);
+      return kitchen.spawn(TELEGRAF, ['--config', file], environment(kitchen.trust));
+    },
   },
   {
     heading: 'evcc',
