@@ -7,6 +7,7 @@ import { runCommand } from '../../project/checkout.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { GO_CACHE, SHARED_CACHE } from '../../support/program.ts';
 import { missingPackages } from '../clients/programs.ts';
+import { startIobroker } from './iobroker.ts';
 import type { Kitchen, Recipe } from './recipe-home.ts';
 
 /** The reason if one of these programs of Debian is missing. */
@@ -32,8 +33,8 @@ async function withoutPackages(...packages: string[]): Promise<string | null> {
   const mark = join(folder, 'installed');
   if (existsSync(mark)) return null;
   await mkdir(folder, { recursive: true });
-  // Without it, npm would use the manifest of a folder above.
-  await writeFile(join(folder, 'package.json'), '{"private": true}');
+  // Without it, npm would use the manifest of a folder above. ioBroker replaces one without a version.
+  await writeFile(join(folder, 'package.json'), '{"private": true, "version": "1.0.0"}');
   const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--prefer-offline'];
   const timeout = scaleDeadline(120_000);
   const { status, stderr } = await runCommand('npm', ['install', ...options, ...packages], { cwd: folder, timeout });
@@ -56,6 +57,7 @@ async function withoutTelegraf(): Promise<string | null> {
   return `go could not build Telegraf, which needs Go 1.25: ${stderr.trim().split('\n').at(-1) || 'there is no go'}`;
 }
 
+const IOBROKER = ['iobroker.js-controller@7.1.1', 'iobroker.javascript@9.1.1'];
 const HOMEBRIDGE = ['homebridge@1.11.4', 'homebridge-dummy@2.1.1'];
 
 /** A server of the Model Context Protocol without tools. */
@@ -181,6 +183,16 @@ export const RECIPES: readonly Recipe[] = [
       const program = join(packagesFolder('node-red@5.0.7'), 'node_modules/node-red/red.js');
       const args = [program, '--userDir', kitchen.folder, '--settings', file];
       return kitchen.spawn(process.execPath, args, environment(kitchen.trust));
+    },
+  },
+  {
+    heading: 'ioBroker',
+    trust: 'NODE_EXTRA_CA_CERTS=/etc/latchkey-ca.pem',
+    skipReason: () => withoutPackages(...IOBROKER),
+    start(kitchen) {
+      const [script = ''] = kitchen.blocks('js');
+      const quick = script.replace("schedule('*", "schedule('* *");
+      return startIobroker(kitchen, packagesFolder(...IOBROKER), quick, environment(kitchen.trust));
     },
   },
   {
