@@ -42,6 +42,9 @@ import { Scheduler } from './time/scheduler.ts';
  * `TimeoutStopSec` of the service. A portal may accept no other refresh token than theirs.
  */
 const SITE_STOP_TIME = 140_000;
+/** Between once and twice this after its start the hub asks for the time, in ms, if NTP has not given it: see {@link planTimeProbes}. */
+const TIME_PROBE_DELAY = 15_000;
+const TIME_PROBE_TASK = 'portal time';
 
 /** What the broker depends on, passed in so that tests can replace it. */
 export interface BrokerOptions {
@@ -253,7 +256,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   );
   const ready = Promise.withResolvers<void>();
   const owned = parts.move();
-  return {
+  const broker: Broker = {
     environment,
     store,
     previouslyKnown,
@@ -283,6 +286,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
     deviceFlows: new DeviceFlows(pairings, environment),
     portalTimeProbe: new PortalTimeProbe(environment, referenceClock, portals),
     async resumePairings() {
+      planTimeProbes(broker);
       await pairings.load();
       pairingBatches.resume();
       store.watch({ news: (news) => newsApplier.apply(news) });
@@ -307,6 +311,21 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
       await owned.disposeAsync();
     },
   };
+  return broker;
+}
+
+/**
+ * Soon after a start without NTP, asks each portal for the time whose tokens are from before this boot: otherwise nobody
+ * knows whether they have expired until an appliance asks.
+ */
+function planTimeProbes({ environment, scheduler, connections, grants, portalTimeProbe }: Broker): void {
+  const { clock, random } = environment;
+  scheduler.plan(TIME_PROBE_TASK, clock.now().uptime + TIME_PROBE_DELAY * (1 + random.fraction()), () => {
+    for (const { id, portal } of connections.list()) {
+      const managed = grants.get(id);
+      if (managed !== undefined && grants.schedule.age(managed) === null) void portalTimeProbe.confirm(portal);
+    }
+  });
 }
 
 /**

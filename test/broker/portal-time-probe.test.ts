@@ -90,6 +90,17 @@ test('the first request of a pairing confirms the clock, before anybody has logg
   expect(harness.events.filter(({ event }) => event === 'clock_confirmed')).toHaveLength(1);
 });
 
+test('after a boot without NTP the hub asks each portal once for the time that the age of its tokens depends on', async () => {
+  const { harness } = await BrokerHarness.startPaired();
+  await harness.reboot();
+  expect(harness.statusOf('wallbox')).toMatchObject({ state: 'retrying', problem: { code: 'clock_unknown' } });
+  await harness.time.pass(31_000);
+  expect(harness.statusOf('wallbox')).toMatchObject({ state: 'active', problem: null });
+  const asked = harness.portal.requests('config').length;
+  await harness.time.pass(60_000);
+  expect(harness.portal.requests('config')).toHaveLength(asked);
+});
+
 test("a poll of a pairing that was open at the hub's start confirms the clock", async () => {
   const { harness } = await BrokerHarness.startUnpaired();
   await harness.beginPairing('wallbox');

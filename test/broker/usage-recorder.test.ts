@@ -122,8 +122,19 @@ describe('usage in the store', () => {
     expect(usageOf(harness)).toMatchObject({ today: 4, last14Days: 4 });
   });
 
-  test('a token is not written before it is six hours old, and then with a refresh of its connection', async () => {
+  test('the first token of an appliance at a connection is written soon, so a power cut does not make it unused', async () => {
     const { harness, id } = await BrokerHarness.startPaired();
+    for (let times = 0; times < 2; times++) await requestToken(harness, 'wallbox');
+    await harness.time.pass(MINUTE);
+    await harness.crash();
+    await harness.start();
+    expect([await storedCount(harness, id), usageOf(harness).last14Days]).toEqual([2, 2]);
+  });
+
+  test('a further token is not written before it is six hours old, and then with a refresh of its connection', async () => {
+    const { harness, id } = await BrokerHarness.startPaired();
+    await requestToken(harness, 'wallbox');
+    await harness.time.pass(MINUTE);
     let alone = 0;
     const { store } = harness.run;
     const save = store.saveUsage.bind(store);
@@ -134,11 +145,11 @@ describe('usage in the store', () => {
     await requestToken(harness, 'wallbox');
     await harness.time.pass(5 * HOUR);
     await requestToken(harness, 'wallbox');
-    expect(await storedCount(harness, id)).toBe(0);
+    expect(await storedCount(harness, id)).toBe(1);
     await harness.time.pass(2 * HOUR);
-    expect(await storedCount(harness, id)).toBe(2);
+    expect(await storedCount(harness, id)).toBe(3);
     await requestToken(harness, 'wallbox');
-    expect([await storedCount(harness, id), usageOf(harness).last14Days]).toEqual([2, 3]);
+    expect([await storedCount(harness, id), usageOf(harness).last14Days]).toEqual([3, 4]);
     expect(alone).toBe(0);
   });
 

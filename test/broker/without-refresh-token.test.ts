@@ -101,6 +101,7 @@ describe('login without a refresh token', () => {
     'after a boot the access token is neither issued nor refused until the clock is confirmed, %s',
     async (_, off, then) => {
       const { harness, id, token } = await startPaired();
+      await harness.portal.disconnect();
       await harness.reboot(harness.time.wall + off);
       const { run, time } = harness;
       for (let passed = 0; passed < (then === 'token' ? 30 * MINUTE : 5 * HOUR); passed += 10 * MINUTE) {

@@ -20,13 +20,15 @@ const MAX_WRITE_DELAY = 3_600_000;
  * too.
  */
 const MAX_SITE_WRITE_DELAY = 60_000;
+/** A login is written after this long, in ms: after a power cut its connection would still seem to need one. */
+const LOGIN_WRITE_DELAY = 1000;
 /** The most pending lines of each connection while nothing can be written; beyond that the oldest are dropped. */
 const MAX_PENDING_LINES = 50;
 const TASK = 'history';
 
 /**
  * Records the histories. A line waits in memory until something else is written for its connection, so that it costs the
- * SD card no separate write (docs/decisions/history.md). Errors here affect nothing else.
+ * SD card no separate write (docs/decisions/history.md); logins are rare and do not wait. Errors here affect nothing else.
  *
  * Pending lines have times on the boot clock. They are converted to the wall clock as late as possible, because it may
  * be set meanwhile. Until the true time is confirmed they wait as long as they may, and while the wall clock is
@@ -55,7 +57,10 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
 
   /** Records an event in the history of its connection. */
   readonly record = (event: ConnectionEvent): void => {
-    if (this.#pendingLines.size === 0) this.#scheduleWrite(this.#environment.clock.now().uptime + this.#writeInterval);
+    const { uptime } = this.#environment.clock.now();
+    if (event.kind === 'paired' && this.#referenceClock.confirmed !== null)
+      this.#scheduler.plan(TASK, uptime + LOGIN_WRITE_DELAY, () => void this.#writeDue(true));
+    else if (this.#pendingLines.size === 0) this.#scheduleWrite(uptime + this.#writeInterval);
     const lines = this.#pendingLines.get(event.connection) ?? [];
     const line = historyEntryOf(event, this.#uptimeOf(event.at));
     // Whether two lines are of the same day depends on the wall clock.
@@ -99,17 +104,18 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
 
   /** @param at on the boot clock, in ms */
   #scheduleWrite(at: number): void {
-    this.#scheduler.plan(TASK, at, () => void this.#writeOverdue());
+    this.#scheduler.plan(TASK, at, () => void this.#writeDue());
   }
 
-  async #writeOverdue(): Promise<void> {
+  /** @param isLogin whether all lines are written, because one is of a login */
+  async #writeDue(isLogin = false): Promise<void> {
     const { uptime } = this.#environment.clock.now();
     const next = uptime + this.#writeInterval;
     const due = () =>
       [...this.#pendingLines.values()]
         .flat()
         .reduce((earliest, { first }) => Math.min(earliest, first), Number.POSITIVE_INFINITY) + this.#maxWait;
-    if (due() <= uptime) await this.#writeAll();
+    if (isLogin || due() <= uptime) await this.#writeAll();
     if (this.#pendingLines.size > 0) this.#scheduleWrite(due() <= uptime ? next : Math.min(next, due()));
   }
 

@@ -16,6 +16,9 @@ import type { Scheduler } from '../time/scheduler.ts';
  * each refresh would wear out the SD card for nothing.
  */
 const MIN_WRITE_AGE = 6 * 3_600_000;
+/** The first token of an appliance at a connection is written after this long, in ms: until then it counts as never used. */
+const FIRST_WRITE_DELAY = 60_000;
+const FIRST_WRITE_TASK = 'first usage';
 /** On a site: how often a hub writes what it has issued, and reads what the others have issued, in ms. */
 const SHARE_INTERVAL = 900_000;
 const SHARE_TASK = 'usage of the site';
@@ -52,9 +55,9 @@ interface UsageContext {
 }
 
 /**
- * Records when each appliance got its last token, and how many it got on each day (UTC). A token causes no write: it is
- * counted in memory, written along with something else of its connection some hours later, and when the hub stops. A
- * power cut costs what was not written.
+ * Records when each appliance got its last token, and how many it got on each day (UTC). Only the first token causes a
+ * write: others are counted in memory, written along with something else of their connection some hours later, and when
+ * the hub stops. A power cut costs what was not written.
  *
  * As in the history, pending tokens have times on the boot clock, which are converted to the wall clock as late as
  * possible. They are not written before the true time is confirmed, or, when the hub stops, if the wall clock is
@@ -90,7 +93,7 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
   async share(): Promise<void> {
     const { store } = this.#context;
     if (store.site === null) return;
-    if (this.#context.referenceClock.confirmed !== null) await this.#writeAll();
+    await this.#writeConfirmed();
     await this.#readOthers();
   }
 
@@ -115,13 +118,17 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
   record(appliance: string, connection: string): void {
     const now = this.#context.environment.clock.now();
     const offset = this.#offset(now);
-    const { runs } = this.#usage.get(appliance) ?? this.#add(appliance);
+    const { written, runs } = this.#usage.get(appliance) ?? this.#add(appliance);
     const ofConnection = runs.filter((one) => one.connection === connection);
     const run = ofConnection.at(-1);
     if (run !== undefined && utcDay(offset + run.last) === utcDay(offset + now.uptime)) {
       run.last = now.uptime;
       run.count += 1;
       return;
+    }
+    if (run === undefined && written?.connections?.[connection] === undefined) {
+      const { scheduler } = this.#context;
+      scheduler.plan(FIRST_WRITE_TASK, now.uptime + FIRST_WRITE_DELAY, () => void this.#writeConfirmed());
     }
     runs.push({ connection, first: now.uptime, last: now.uptime, count: 1 });
     const [oldest] = ofConnection;
@@ -168,6 +175,10 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
   /** Writes everything that is not written yet, if the wall clock is plausible. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.#writeAll();
+  }
+
+  async #writeConfirmed(): Promise<void> {
+    if (this.#context.referenceClock.confirmed !== null) await this.#writeAll();
   }
 
   async #writeAll(): Promise<void> {
