@@ -263,6 +263,30 @@ describe("a one-time address of the hub's page", () => {
     expect(await visitor.get('/', { ...crossSite, 'sec-fetch-site': 'same-origin' })).toMatchObject({ status: 401 });
   });
 
+  it('a used one-time address leads a browser that is still signed in to the overview', async () => {
+    const { sign_in } = await hub.setupCode();
+    const { pathname } = new URL(sign_in);
+    await using visitor = await newDevice();
+    await visitor.follow(sign_in);
+    const { cookie } = visitor;
+    const again = await visitor.follow(sign_in);
+    expect(again).toMatchObject({ status: 303, headers: { location: '/', 'cache-control': 'no-store' } });
+    expect(setCookie(again)).toEqual([]);
+    // From a chat, the browser sends the cookie only with the second request.
+    visitor.cookie = null;
+    const crossSite = { 'sec-fetch-site': 'cross-site', 'sec-fetch-dest': 'document', 'sec-fetch-mode': 'navigate' };
+    const bounce = await visitor.follow(sign_in, crossSite);
+    expect(bounce).toMatchObject({ status: 200, headers: { refresh: `0; url=${pathname}` } });
+    visitor.cookie = cookie;
+    expect(await visitor.get(pathname, { ...crossSite, 'sec-fetch-site': 'same-origin' })).toMatchObject({
+      status: 303,
+    });
+    visitor.cookie = null;
+    expect(await visitor.get(pathname, { ...crossSite, 'sec-fetch-site': 'same-origin' })).toMatchObject({
+      status: 410,
+    });
+  });
+
   it.each(['/sign-in/x', `/sign-in/${encodeURIComponent(SCRIPT)}`])(
     'the address %s is not a one-time address of this hub',
     async (path) => {

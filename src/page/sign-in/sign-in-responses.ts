@@ -59,11 +59,16 @@ function signInPage(texts: Texts, next: string, reason: SignInReason): PublicPag
   };
 }
 
+/** Whether the browser may have a session cookie that it does not send, because it follows a link of another site. */
+export function mayWithholdCookie(request: FastifyRequest): boolean {
+  return readSessionCookie(request) === null && isCrossSiteNavigation(request);
+}
+
 /**
  * Redirects by a page of the hub itself. A browser that has followed a link on another site or in a mail sends the
  * session cookie (SameSite=Strict) only with this second request.
  */
-function sendSameOriginRedirect(reply: FastifyReply, context: PageContext, path: string): FastifyReply {
+export function sendSameOriginRedirect(reply: FastifyReply, context: PageContext, path: string): FastifyReply {
   const { redirecting, continueLink } = context.texts.signIn;
   return sendPublicPage(reply.header('refresh', `0; url=${path}`), 200, context, {
     heading: redirecting,
@@ -88,14 +93,12 @@ export function sendSignInPage(
 /** Responds to a page request or form without a valid session. */
 export function sendUnauthenticated(request: FastifyRequest, reply: FastifyReply, context: PageContext): FastifyReply {
   const { method, url, headers, host } = request;
-  const hadCookie = readSessionCookie(request) !== null;
   if (method === 'POST') {
     return sendSignInPage(reply, 401, context, refererPath(headers.referer, host), { kind: 'ended_meanwhile' });
   }
-  // The browser may have a session cookie that it does not send.
-  if (!hadCookie && isCrossSiteNavigation(request))
-    return sendSameOriginRedirect(reply, context, safeRedirectPath(url));
-  return sendSignInPage(reply, 401, context, safeRedirectPath(url), { kind: hadCookie ? 'ended' : 'asked' });
+  if (mayWithholdCookie(request)) return sendSameOriginRedirect(reply, context, safeRedirectPath(url));
+  const kind = readSessionCookie(request) === null ? 'asked' : 'ended';
+  return sendSignInPage(reply, 401, context, safeRedirectPath(url), { kind });
 }
 
 /** Rejects a form that another site sent or that belongs to another session. @param page the page to open again */

@@ -7,10 +7,12 @@ import { isPrefetch, isSameOrigin, refererPath, safeRedirectPath } from '../requ
 import { AuthenticatedRoutes, type GuardedHub } from './authenticated-routes.ts';
 import type { PageAuthentication } from './page-authentication.ts';
 import {
+  mayWithholdCookie,
   readSessionCookie,
   SESSION_COOKIE,
   sendCsrfFailure,
   sendFormError,
+  sendSameOriginRedirect,
   sendSignInPage,
   sendUnauthenticated,
 } from './sign-in-responses.ts';
@@ -34,7 +36,9 @@ function cookieAuthentication(access: SetupAccess): PageAuthentication {
 
 /** Serves signing in and out. @returns the routes that need a sign-in */
 export function serveSignIn(app: FastifyInstance, access: SetupAccess, hub: GuardedHub): AuthenticatedRoutes {
-  const guard = new AuthenticatedRoutes(app, cookieAuthentication(access), hub);
+  const authentication = cookieAuthentication(access);
+  const guard = new AuthenticatedRoutes(app, authentication, hub);
+  const isSignedIn = (request: FastifyRequest) => authentication.findSession(request) !== null;
   const contextOf = (request: FastifyRequest) => pageContext(hub.hubName, request);
   const withCookie = (reply: FastifyReply, { cookie, lifetime }: BrowserSession) =>
     reply.headers({
@@ -45,8 +49,7 @@ export function serveSignIn(app: FastifyInstance, access: SetupAccess, hub: Guar
   app.get('/sign-in', { exposeHeadRoute: true }, async (request, reply) => {
     const query = URL.parse(request.url, 'https://hub.invalid')?.searchParams;
     const next = safeRedirectPath(query?.get('next') ?? undefined);
-    const cookie = readSessionCookie(request);
-    if (cookie !== null && access.findSession(cookie) !== null) return reply.redirect(next, 303);
+    if (isSignedIn(request)) return reply.redirect(next, 303);
     return sendSignInPage(reply, 200, contextOf(request), next, { kind: query?.has('out') ? 'signed_out' : 'asked' });
   });
 
@@ -74,8 +77,11 @@ export function serveSignIn(app: FastifyInstance, access: SetupAccess, hub: Guar
     // A prefetch must not use up the address, which works only once.
     if (isPrefetch(request)) return reply.code(503).header('cache-control', 'no-store').send();
     const session = await access.redeemSignInToken(request.params.token, browserInfo(request));
-    if (session === null) return sendSignInPage(reply, 410, contextOf(request), '/', { kind: 'used_up' });
-    return withCookie(reply, session).redirect('/', 303);
+    if (session !== null) return withCookie(reply, session).redirect('/', 303);
+    // Somebody opens the address that they signed in with once more.
+    if (isSignedIn(request)) return reply.header('cache-control', 'no-store').redirect('/', 303);
+    if (mayWithholdCookie(request)) return sendSameOriginRedirect(reply, contextOf(request), request.url);
+    return sendSignInPage(reply, 410, contextOf(request), '/', { kind: 'used_up' });
   });
 
   guard.form('/sign-out', async ({ request, reply }) => {
