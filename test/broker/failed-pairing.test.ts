@@ -20,6 +20,14 @@ test('status shows why the last pairing failed for a day, also after a restart',
   expect(failureOf(harness).reason).toBeUndefined();
 });
 
+test('status reports no failure of a pairing that somebody cancelled', async () => {
+  const { harness } = await BrokerHarness.startUnpaired({ lifetime: MINUTE });
+  await harness.beginPairing('wallbox');
+  await harness.time.pass(MINUTE + SECOND);
+  await (await harness.beginPairing('wallbox')).fail('cancelled');
+  expect(failureOf(harness)).toEqual({ state: 'unpaired', reason: undefined });
+});
+
 test('unpairing an appliance clears its failed pairings, also after a restart', async () => {
   const { harness } = await BrokerHarness.startUnpaired({ lifetime: MINUTE });
   for (const _ of [1, 2]) {

@@ -97,11 +97,11 @@ const STATES: readonly State[] = [
     appliance: wallbox({ state: 'unpaired', expiresIn: null, pairingFailed: PAIRING_FAILED }),
   },
   {
-    what: 'unpaired, and the last pairing was cancelled',
+    what: 'unpaired, and nobody logged in before the last pairing expired',
     appliance: wallbox({
       state: 'unpaired',
       expiresIn: null,
-      pairingFailed: { ...PAIRING_FAILED, reason: 'cancelled' },
+      pairingFailed: { ...PAIRING_FAILED, reason: 'expired' },
     }),
   },
   {

@@ -44,6 +44,16 @@ describe('the history of an appliance', () => {
     expect(html).toContain('<time class="exact" datetime="2031-05-14T09:00:00.000Z">14 May 2031, ');
   });
 
+  it('the history calls no login failed that somebody cancelled or replaced', () => {
+    const html = renderHistory(
+      de,
+      [entry('pairing_failed', 14, 'cancelled'), entry('pairing_failed', 13, 'replaced')],
+      NOW,
+    );
+    expect(html).toContain('<p>Anmeldung beendet: Die Anmeldung wurde am Hub abgebrochen.</p>');
+    expect(html).not.toContain('fehlgeschlagen');
+  });
+
   it('the history names the user who did something, in both languages', () => {
     const entries = [{ ...entry('unpaired', 14), user: '<Anna>' }, entry('paired', 12)];
     const html = renderHistory(en, entries, NOW);

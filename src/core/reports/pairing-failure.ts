@@ -28,7 +28,7 @@ export function isUserCaused(reason: PairingFailureReason): boolean {
 }
 
 /**
- * Why and when a pairing failed, for a day; null otherwise. A failure that the configuration caused is shown only until
+ * Why and when a pairing failed, for a day; null otherwise, also if somebody cancelled it. A failure that the configuration caused is shown only until
  * the next start or reload: the cause may have been corrected, and only the next pairing can tell.
  * @param started when the hub was started or reloaded, on the boot clock of `now`, in ms
  */
@@ -39,6 +39,7 @@ export function recentPairingFailure(
 ): { reason: PairingFailureReason; at: Instant; detail?: string } | null {
   if (step.kind !== 'ended' || step.result.kind !== 'failed' || failed === undefined) return null;
   const { reason } = step.result;
+  if (reason === 'cancelled') return null;
   const isFromThisRun = failed.boot === now.boot && failed.uptime >= started;
   if (!isFromThisRun && CONFIGURATION_REASONS.includes(reason)) return null;
   const isShown = timeLeft({ begun: failed, lifetime: DISPLAY_DURATION }, now) > 0;

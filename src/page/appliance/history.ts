@@ -139,7 +139,8 @@ function renderEntry(texts: Texts, entry: HistoryEntry): string {
   const { history, result } = texts;
   const { kind, why, count, first, last, user } = entry;
   const by = user === undefined ? '' : history.by(user);
-  const description = [history.kinds[kind], by, history.repeatCount(count)].filter((part) => part !== '').join(', ');
+  const what = why === 'cancelled' || why === 'replaced' ? history.loginEnded : history.kinds[kind];
+  const description = [what, by, history.repeatCount(count)].filter((part) => part !== '').join(', ');
   const reason = why === null ? '' : `: ${{ ...result.reasons, ...history.failureReasons }[why]}`;
   const newest = dateTimeElement(texts, Date.parse(last));
   const oldest = count > 1 && first !== last ? html`!${dateTimeElement(texts, Date.parse(first))} &ndash; ` : '';

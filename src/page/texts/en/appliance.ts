@@ -113,6 +113,8 @@ export const history = {
     refresh_failed: 'Access could not be refreshed',
     token_refused: 'The appliance reports that the portal rejected its access',
   },
+  /** A login that somebody cancelled or replaced; the reason follows. */
+  loginEnded: 'A login ended',
   /** Who did it. */
   by: (user: string) => `by ${user}`,
   repeatCount: (count: number) => (count === 1 ? '' : `${count} times`),
