@@ -90,6 +90,11 @@ export function utcDay(wall: number): number {
   return Math.floor(wall / DAY);
 }
 
+/** Rounds a difference of two clocks to whole minutes, so that a time which it is added to does not change with each call. */
+export function wholeMinutes(ms: number): number {
+  return 60_000 * Math.round(ms / 60_000);
+}
+
 /** A duration for people, in its largest fitting unit: `45 s`, `12 min`, `3 h`, `2 d`. @param round `Math.ceil` for a promise */
 export function formatDuration(seconds: number, round: (count: number) => number = Math.floor): string {
   if (seconds < 120) return `${Math.max(0, round(seconds))} s`;

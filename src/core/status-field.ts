@@ -9,10 +9,10 @@ export interface StatusField {
   /** Its name in JSON. */
   readonly member: string;
   /**
-   * What it is: text; an instant in RFC 3339 UTC; or a number of seconds, until something happens or since something
+   * What it is: text; an instant of the past, or one until which something lasts, in RFC 3339 UTC; or a number of seconds, until something happens or since something
    * began.
    */
-  readonly kind: 'text' | 'instant' | 'seconds_until' | 'seconds_since';
+  readonly kind: 'text' | 'instant' | 'deadline' | 'seconds_until' | 'seconds_since';
   /** What `latchkey status` says when the time that it counts to has come; left out for `now`. */
   readonly reached?: string;
   /** The heading of its column or line in `latchkey status`; left out if it is not there. */
@@ -37,7 +37,7 @@ export function isVolatile({ kind, isUsage }: StatusField): boolean {
 
 /** When a field says that something happens or has happened, in ms since 1970; null if it is no time, or unknown. */
 export function fieldTime({ kind }: StatusField, value: FieldValue, now: number): number | null {
-  if (typeof value === 'string') return kind === 'instant' ? Date.parse(value) : null;
+  if (typeof value === 'string') return kind === 'text' ? null : Date.parse(value);
   if (typeof value !== 'number') return null;
   return kind === 'seconds_since' ? now - value * 1000 : now + value * 1000;
 }

@@ -13,6 +13,17 @@ export function timeElement({ language }: Texts, wall: number, now: number): str
   return html`<time datetime="${rfc3339Utc(wall)}">${formatRelativeTime(language, wall - now)}</time>`;
 }
 
+/** By how much a time of the past may lie ahead of the hub's clock and still counts as now, in ms. */
+const TOLERATED_LEAD = 60_000;
+
+/**
+ * As {@link timeElement}, of something that has happened. If the hub's clock was set back since then, or is slow, the time
+ * lies ahead, and the words for it would be wrong: then it is a date. @returns HTML
+ */
+export function pastTimeElement(texts: Texts, wall: number, now: number): string {
+  return wall - now > TOLERATED_LEAD ? dateTimeElement(texts, wall) : timeElement(texts, Math.min(wall, now), now);
+}
+
 /** A time as date and time of day. @param wall ms since 1970 @returns HTML */
 export function dateTimeElement({ language }: Texts, wall: number): string {
   return html`<time class="exact" datetime="${rfc3339Utc(wall)}">${formatDateTime(language, wall, true)}</time>`;

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { HOUR, MINUTE } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
+import { requestToken } from './broker-services.ts';
 
 function statusOf(harness: BrokerHarness) {
   return harness.statusOf('wallbox');
@@ -19,6 +20,15 @@ test("the last refresh of an appliance lies in the past by a hub clock that is b
   expect(grant?.grant.portalTime).toBeGreaterThan(harness.time.wall + HOUR);
   await harness.time.pass(20 * MINUTE);
   expect(refreshedAgo(harness)).toBeCloseTo(20, 0);
+});
+
+test("the last token of an appliance lies in the past by a hub clock that is behind the portal's clock", async () => {
+  const portal = { wall: Date.UTC(2031, 4, 6, 8, 30) };
+  const { harness } = await BrokerHarness.startPaired({ emulator: { clock: { now: () => portal } } });
+  await requestToken(harness, 'wallbox');
+  await harness.time.pass(20 * MINUTE);
+  const { lastToken } = statusOf(harness);
+  expect((harness.time.wall - Date.parse(lastToken ?? '')) / MINUTE).toBeCloseTo(20, 0);
 });
 
 test("the time of an appliance's last refresh stays the same when the clock is set and when status is read again", async () => {

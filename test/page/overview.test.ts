@@ -161,6 +161,15 @@ describe('the card of an appliance on the overview', () => {
     expect(wrong).toMatch(/12 ×, from 192\.168\.1\.23, since <time class="exact" datetime="2031-05-05T04:05:00.000Z"/);
   });
 
+  it('a time of the past that the clock of the hub has not reached yet is no time to come, but a date or now', () => {
+    const at = (ms: number) => new Date(NOW + ms).toISOString();
+    const html = page([appliance('car', { lastToken: at(26 * 3_600_000), lastRefresh: at(5000) })]);
+    expect(html).toMatch(
+      /<dt>Last got its access<\/dt><dd><time class="exact" datetime="2031-05-06T08:07:08.000Z">6 May/,
+    );
+    expect(html).toContain(`<dt>Last refreshed</dt><dd><time datetime="${at(0)}">now</time>`);
+  });
+
   it('the button of an appliance names the cloud if the hub has several', () => {
     const unpaired = appliance('car', { state: 'unpaired', portal: 'tado' });
     const tado = { name: 'tado', title: 'tado°' };

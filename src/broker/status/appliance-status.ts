@@ -1,7 +1,7 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
 import { type UnusualUsage, unusualUsage } from '../../core/appliances/usage.ts';
-import { confirmedTimeAt, elapsed, rfc3339 } from '../../core/clock.ts';
+import { confirmedTimeAt, elapsed, rfc3339, wholeMinutes } from '../../core/clock.ts';
 import type { ConnectionState, ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
 import { comparisonCode } from '../../system/comparison-code.ts';
@@ -76,8 +76,10 @@ function usageFields(
   statuses: readonly ConnectionStatus[],
   sources: StatusSources,
 ): Pick<ApplianceStatus, 'lastToken' | 'tokens' | 'usage' | 'unusualUsage' | 'unusualConnection'> {
-  const { environment, usageRecorder, connections } = sources;
+  const { environment, usageRecorder, connections, referenceClock } = sources;
   const now = environment.clock.now();
+  const time = confirmedTimeAt(referenceClock.confirmed, now);
+  const clockError = time === null ? 0 : wholeMinutes(now.wall - time);
   const all = usageRecorder.usageOf(id, now);
   const isOne = statuses.length === 1;
   const pairs = statuses.map((status) => {
@@ -92,18 +94,22 @@ function usageFields(
   const ofEach = ({ status: { name, title }, counts }: (typeof pairs)[number]) => ({
     connection: name,
     title,
-    ...tokenFields(counts),
+    ...tokenFields(counts, clockError),
   });
   return {
-    ...tokenFields(all),
+    ...tokenFields(all, clockError),
     ...(!isOne && { usage: pairs.map(ofEach) }),
     ...(found?.unusual && { unusualUsage: found.unusual }),
     ...(found && !isOne && !isNew && { unusualConnection: found.status.title }),
   };
 }
 
-function tokenFields({ last, ...tokens }: UsageCounts): Pick<ApplianceStatus, 'lastToken' | 'tokens'> {
-  return { lastToken: last === null ? null : rfc3339(last), tokens };
+/** @param clockError by how much the hub's clock is ahead of the true time, by which tokens are recorded, in ms */
+function tokenFields(
+  { last, ...tokens }: UsageCounts,
+  clockError: number,
+): Pick<ApplianceStatus, 'lastToken' | 'tokens'> {
+  return { lastToken: last === null ? null : rfc3339(last + clockError), tokens };
 }
 
 /** @param connection the id of the connection */

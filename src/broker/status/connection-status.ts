@@ -1,4 +1,4 @@
-import { formatDuration, type Instant, rfc3339 } from '../../core/clock.ts';
+import { formatDuration, type Instant, rfc3339, wholeMinutes } from '../../core/clock.ts';
 import { type Connection, isOwnConnection } from '../../core/connections/connection.ts';
 import type { ConnectionState, ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { missingScope } from '../../core/connections/scope.ts';
@@ -123,7 +123,6 @@ function codeOn({ site }: BrokerStore, code: ProblemCode): ProblemCode {
   return code === 'store_unwritable' && site !== null ? 'database_unavailable' : code;
 }
 
-const MINUTE_MS = 60_000;
 const NO_LIMITS = { loginLifetime: null, idleLifetime: null } as const;
 
 /**
@@ -136,10 +135,6 @@ function loginEndFields(end: LoginEnd | null, now: Instant): Pick<ConnectionStat
   const at = wholeMinutes(recorded) + wholeMinutes(now.wall + remaining - recorded);
   const isNear = remaining <= reminder;
   return { loginEnds: rfc3339(at), ...(isNear && { loginEndingSince: rfc3339(at - reminder) }) };
-}
-
-function wholeMinutes(ms: number): number {
-  return MINUTE_MS * Math.round(ms / MINUTE_MS);
 }
 
 /**

@@ -40,13 +40,14 @@ export function formatTimeUntil(seconds: number | null, reached = 'now'): string
 }
 
 /**
- * `3 h ago`; `–` for never.
+ * `3 h ago`; `–` for never. The instant itself if it lies more than a minute ahead: the clock was set back since, or is slow.
  * @param instant RFC 3339
  * @param now milliseconds since 1970
  */
 export function formatTimeSince(instant: string | null, now: number): string {
   if (instant === null) return '–';
   const seconds = (now - Date.parse(instant)) / 1000;
+  if (seconds < -60) return instant;
   return seconds >= 1 ? `${formatDuration(seconds)} ago` : 'just now';
 }
 

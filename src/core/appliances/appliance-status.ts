@@ -12,7 +12,7 @@ export interface ApplianceStatus extends LoginStatus, Named {
   readonly connections?: readonly string[];
   /** The hub gives it tokens whatever scope its requests name; left out otherwise. */
   readonly ignoresScope?: true;
-  /** When it got its last token; null if it never did, or if that was lost. */
+  /** When it got its last token, by the hub's current clock; null if it never did, or if that was lost. */
   readonly lastToken: string | null;
   /** How many tokens it got. */
   readonly tokens: TokenCounts;
@@ -54,7 +54,7 @@ export const APPLIANCE_FIELDS = {
     isUsage: true,
     metric: {
       name: 'latchkey_appliance_last_token_timestamp_seconds',
-      help: 'Unix time at which the appliance got its last access token, also before a restart; absent if it never did.',
+      help: "Unix time at which the appliance got its last access token, by the hub's clock, also before a restart; absent if it never did.",
     },
   },
 } as const satisfies Partial<Record<keyof ApplianceStatus, StatusField>>;

@@ -97,7 +97,7 @@ export const CONNECTION_FIELDS = {
   },
   loginEnds: {
     member: 'login_ends',
-    kind: 'instant',
+    kind: 'deadline',
     isOnPage: true,
     metric: {
       name: 'latchkey_login_ends_timestamp_seconds',

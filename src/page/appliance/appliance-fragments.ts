@@ -12,7 +12,7 @@ import {
 import { keysOf } from '../../core/keys.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { type FieldValue, fieldTime, type StatusField } from '../../core/status-field.ts';
-import { dateTimeElement, icon, timeElement } from '../elements.ts';
+import { dateTimeElement, icon, pastTimeElement, timeElement } from '../elements.ts';
 import { type LoginHealth, userCodeOf } from '../health.ts';
 import { csrfForm } from '../installer-page.ts';
 import { appliancePath, approvalPath, connectionPath } from '../paths.ts';
@@ -56,7 +56,8 @@ export function fieldRows<Name extends string>(
     const [field, label, value] = [fields[name], labels[name], values[name] ?? null];
     if (field.isOnPage !== true || label === undefined || value === null) return [];
     const time = fieldTime(field, value, now);
-    return [[label, time === null ? html`${value}` : timeElement(texts, time, now)]];
+    if (time === null) return [[label, html`${value}`]];
+    return [[label, (field.kind === 'instant' ? pastTimeElement : timeElement)(texts, time, now)]];
   });
 }
 
@@ -86,12 +87,12 @@ export function renderLoginDetails(
   if (waitingForApproval !== undefined) {
     const { since, softwareId } = waitingForApproval;
     if (softwareId !== null) rows.push([states.softwareId, html`${softwareId}`]);
-    rows.push([overview.registered, timeElement(texts, Date.parse(since), now)]);
+    rows.push([overview.registered, pastTimeElement(texts, Date.parse(since), now)]);
   }
   rows.push(...fieldRows(texts, CONNECTION_FIELDS, login, now));
   if (pairingFailed !== undefined)
-    rows.push([states.lastPairing, timeElement(texts, Date.parse(pairingFailed.at), now)]);
-  if (problem !== null) rows.push([states.problemSince, timeElement(texts, Date.parse(problem.since), now)]);
+    rows.push([states.lastPairing, pastTimeElement(texts, Date.parse(pairingFailed.at), now)]);
+  if (problem !== null) rows.push([states.problemSince, pastTimeElement(texts, Date.parse(problem.since), now)]);
   if (problem !== null && expiresIn !== null && expiresIn > 0) {
     rows.push([states.tokenExpires, timeElement(texts, now + expiresIn * 1000, now)]);
   }
@@ -106,7 +107,7 @@ export function usageRows(texts: Texts, appliance: ApplianceStatus, now: number)
   if (usage === undefined && unusualUsage === 'never_served')
     rows.push([states.fields.lastToken, html`${states.neverServed}`]);
   for (const { title, lastToken } of usage ?? []) {
-    const when = lastToken === null ? html`${states.neverServed}` : timeElement(texts, Date.parse(lastToken), now);
+    const when = lastToken === null ? html`${states.neverServed}` : pastTimeElement(texts, Date.parse(lastToken), now);
     rows.push([`${states.fields.lastToken}: ${title}`, when]);
   }
   if (refused === undefined) return rows;

@@ -10,7 +10,7 @@ import {
   renderLoginDetails,
   renderPairAction,
 } from '../appliance/appliance-fragments.ts';
-import { timeElement } from '../elements.ts';
+import { pastTimeElement } from '../elements.ts';
 import { conditionText, isAboutOther, type LoginHealth } from '../health.ts';
 import { appliancePath, connectionPath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
@@ -87,7 +87,9 @@ export function renderUserList(
     const ofConnection = usage?.find((one) => one.connection === connectionName);
     const lastToken = ofConnection === undefined ? ofAll : ofConnection.lastToken;
     const last =
-      lastToken === null ? '' : html` <span class="quiet">(!${timeElement(texts, Date.parse(lastToken), now)})</span>`;
+      lastToken === null
+        ? ''
+        : html` <span class="quiet">(!${pastTimeElement(texts, Date.parse(lastToken), now)})</span>`;
     const notes = conditions
       .filter(({ code }) => !isAboutOther(code, details, connectionTitle))
       .map(({ code }) => html`<p>${conditionText(code, title, details, texts)}</p>`);

@@ -19,7 +19,7 @@ import {
 import { connectableConnections, connectionsFor } from '../appliance/connection-choice.ts';
 import { connectionUsers, renderConnectionCard } from '../connection/connection-fragments.ts';
 import { titlesOf } from '../connection-names.ts';
-import { type DisplaySeverity, icon, timeElement } from '../elements.ts';
+import { type DisplaySeverity, icon, pastTimeElement, timeElement } from '../elements.ts';
 import { applianceHealth, connectionHealth, displaySeverity, hubHealth, SEVERITY_ORDER } from '../health.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
@@ -267,6 +267,6 @@ function renderSiteHub(
   const { overview, states } = texts;
   const seen = thisHub
     ? overview.thisHub
-    : html`${overview.lastSeen} !${timeElement(texts, Date.parse(lastSeen), now)}`;
+    : html`${overview.lastSeen} !${pastTimeElement(texts, Date.parse(lastSeen), now)}`;
   return html`<div class="site-hub"><dt>${overview.siteHub(name)}</dt><dd>${address ?? overview.noAddress}, ${states.fields.version} ${version}, !${seen}</dd></div>`;
 }
