@@ -14,6 +14,13 @@ interface LetterCodeFormat {
    * it is no code.
    */
   parse(typed: string): string | null;
+  /** How many letters a code has. */
+  readonly length: number;
+}
+
+/** What was typed, without spaces and hyphens. */
+export function typedLetters(typed: string): string {
+  return typed.replaceAll(/[\s\p{Dash_Punctuation}]/gu, '');
 }
 
 /** The hub's setup code, such as `WDJB-MJHT-BCDF-GHJK`: 69 bits, because it is long-lived and nobody may guess it. */
@@ -29,11 +36,12 @@ export const USER_CODE_FORMAT = letterCodeFormat(2);
 function letterCodeFormat(groups: number): LetterCodeFormat {
   const length = groups * GROUP_LENGTH;
   return {
+    length,
     generate: (random) =>
       hyphenate(Array.from({ length }, () => CODE_LETTERS.charAt(random.below(CODE_LETTERS.length))).join('')),
     parse(typed) {
       if (typed.length > MAX_TYPED_LENGTH) return null;
-      const letters = typed.replaceAll(/[\s\p{Dash_Punctuation}]/gu, '').toUpperCase();
+      const letters = typedLetters(typed).toUpperCase();
       return letters.length === length && [...letters].every((letter) => CODE_LETTERS.includes(letter))
         ? hyphenate(letters)
         : null;

@@ -6,7 +6,7 @@ const PALETTE = `
   --good: #57d27a; --warn: #f0b95a; --bad: #ff9a91; --link: #8fb7ff; --on-link: #0d1b33; --tint: #1f2d44; } }
 `;
 
-/** The style of the public pages: for a phone at arm's length. */
+/** The style of the public pages: for a phone at arm's length. A setup code, of 19 characters, fits into a field. */
 export const PUBLIC_STYLE = `${PALETTE}body { font: 1.125rem/1.5 system-ui, sans-serif; margin: 0; min-height: 100vh; min-height: 100dvh; display: grid;
   grid-template-columns: minmax(0, 28rem); justify-content: center; align-items: center; background: var(--page); color: var(--text); }
 main { margin: 1rem; padding: 2.25rem 1.25rem 1.25rem; text-align: center; background: var(--card);
@@ -27,7 +27,7 @@ a { display: inline-block; padding: .6rem 1.2rem; color: var(--link); }
 p + .code, .code + p { margin-top: .75rem; } form { margin-top: 1.5rem; } form + p { margin-top: .75rem; } label { display: block; margin-bottom: .4rem; text-align: left; font-weight: 600; }
 input, button { box-sizing: border-box; width: 100%; min-height: 3.5rem; border-radius: .75rem; }
 input { padding: .5rem 1rem; border: 2px solid var(--quiet); background: var(--page); color: inherit; text-align: center;
-  text-transform: uppercase; font: 600 clamp(1rem, 7vw, 1.75rem)/1.2 ui-monospace, monospace; letter-spacing: .06em; }
+  text-transform: uppercase; font: 600 clamp(1rem, (100vw - 7rem) / 12.75, 1.6rem)/1.2 ui-monospace, monospace; letter-spacing: .06em; }
 input[aria-invalid] { border-color: var(--bad); }
 button { border: 0; padding: .75rem 1.25rem; background: var(--link); color: var(--on-link); font: 600 1.25rem/1.2 system-ui, sans-serif;
   cursor: pointer; } input + button { margin-top: 1rem; }

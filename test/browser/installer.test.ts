@@ -27,7 +27,9 @@ it.each(WAYS)(
     const { page } = visit;
     await page.goto(`${origin}/`);
     await expectUsable(visit, `${way}-sign-in`);
-    await page.getByLabel(texts.signIn.label).fill((await hub.setupCode()).code.toLowerCase().replaceAll('-', ' '));
+    const field = page.getByLabel(texts.signIn.label);
+    await field.fill((await hub.setupCode()).code.toLowerCase().replaceAll('-', ' '));
+    expect(await field.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
     await page.getByRole('button', { name: texts.signIn.button }).click();
     await page.getByText(texts.overview.noAppliances).waitFor();
     rememberSecrets((await page.context().cookies(origin)).map(({ value }) => value));

@@ -107,6 +107,16 @@ describe('a browser that is not signed in', () => {
     expect(text).toMatch(/<input id="code"[^>]* aria-describedby="problem hint" aria-invalid="true"/);
     expect(text).toMatch(/autocapitalize="characters"[^>]*autocorrect="off"/);
   });
+
+  it.each([
+    ['wdj', 'This is too short: the setup code has sixteen letters, and you typed 3.'],
+    [`${WRONG} bb`, 'This is too long: the setup code has sixteen letters, and you typed 18.'],
+    [WRONG, 'This is not the setup code of this hub.'],
+  ])('the sign-in page says what is wrong with the code %s', async (code, problem) => {
+    await using visitor = await newDevice();
+    const { status, text } = await visitor.post('/sign-in', { code });
+    expect([status, text]).toEqual([401, expect.stringContaining(problem)]);
+  });
 });
 
 describe("a session on the hub's page", () => {

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
+import { SETUP_CODE_FORMAT, typedLetters } from '../../core/letter-code.ts';
 import { type PublicPage, sendMessagePage, sendPublicPage } from '../document.ts';
 import { cookieValue, type FormErrorStatus } from '../http.ts';
 import type { PageContext } from '../page-context.ts';
@@ -127,12 +128,18 @@ function errorText(texts: Texts, reason: SignInReason): string | null {
     case 'missing':
       return texts.signIn.missing;
     case 'wrong':
-      return texts.signIn.wrong;
+      return wrongCodeText(texts, typedLetters(reason.typed).length);
     case 'locked':
       return texts.signIn.locked;
     default:
       return null;
   }
+}
+
+/** @param count how many letters were typed */
+function wrongCodeText({ signIn }: Texts, count: number): string {
+  if (count === SETUP_CODE_FORMAT.length) return signIn.wrong;
+  return count < SETUP_CODE_FORMAT.length ? signIn.tooShort(count) : signIn.tooLong(count);
 }
 
 function statusText({ signIn }: Texts, { kind }: SignInReason): string | null {

@@ -11,6 +11,8 @@ export const signIn: typeof english.signIn = {
   button: 'Anmelden',
   missing: 'Geben Sie zuerst den Einrichtungscode ein.',
   wrong: 'Das ist nicht der Einrichtungscode dieses Hubs. Vergleichen Sie ihn Buchstabe für Buchstabe.',
+  tooShort: (count) => `Das ist zu kurz: Der Einrichtungscode hat sechzehn Buchstaben, eingegeben haben Sie ${count}.`,
+  tooLong: (count) => `Das ist zu lang: Der Einrichtungscode hat sechzehn Buchstaben, eingegeben haben Sie ${count}.`,
   locked:
     'Zu viele falsche Codes von dieser Adresse. Warten Sie zehn Sekunden und versuchen Sie es dann noch einmal. Bis dahin akzeptiert der Hub keinen Code, auch den richtigen nicht. Ein Einmal-Link von „sudo latchkey setup-code“ funktioniert trotzdem.',
   sessionEnded: 'Sie sind nicht mehr angemeldet. Melden Sie sich noch einmal an.',

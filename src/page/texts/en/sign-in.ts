@@ -11,6 +11,8 @@ export const signIn = {
   button: 'Sign in',
   missing: 'Type the setup code first.',
   wrong: 'This is not the setup code of this hub. Compare it letter by letter.',
+  tooShort: (count: number) => `This is too short: the setup code has sixteen letters, and you typed ${count}.`,
+  tooLong: (count: number) => `This is too long: the setup code has sixteen letters, and you typed ${count}.`,
   locked:
     'Too many wrong codes from this address. Wait ten seconds, then try again. Until then the hub accepts no code, not even the right one. A one-time address from “sudo latchkey setup-code” still works.',
   sessionEnded: 'You are no longer signed in. Sign in again.',
