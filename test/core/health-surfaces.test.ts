@@ -401,7 +401,7 @@ An appliance that asks with wrong credentials three times is a warning, until it
 device in the network can send such requests if it knows the \`client_id\`. They are counted in memory only.
 
 \`latchkey status --json\` lists them in \`conditions\`, the most severe first: \`{code, severity, connection, appliance, appliances, message, what_to_do, since, until}\`.
-\`connection\` is null for the hub as a whole, and \`appliance\` also for a login that several share; \`until\` is when the appliance's current token expires, or null. For an error the hub sends a notice
+\`connection\` is null for the hub as a whole, and \`appliance\` also for a login that several share; \`until\` is when the appliance's current token expires, or null. \`wrong_setup_codes\` also has \`address\`, that of the device. For an error the hub sends a notice
 ([notices.md](notices.md)) at once. For a problem that may resolve itself, it waits for some time before it sends one. Some conditions have no notice
 of their own: damaged credentials, which the hub's notice \`store_changed\` reports, a pairing that failed, an appliance that is no longer declared, and
 what is said of the requests of an appliance.

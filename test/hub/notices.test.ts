@@ -161,6 +161,8 @@ test('wrong setup codes lead to one notice with the address, and status ends wit
   expect(JSON.parse(stdout).notices).toContainEqual(
     expect.objectContaining({ ...expected, code: 'wrong_setup_codes' }),
   );
+  const [condition] = JSON.parse(stdout).conditions;
+  expect(condition).toMatchObject({ code: 'wrong_setup_codes', address: '127.0.0.66' });
   // The hub checks for notices each minute, and at every event.
   await hub.ask((control) => control.request('refresh', { name: 'wallbox' }));
   const wrongCodeNotices = () => posted.filter(({ notice }) => notice === 'wrong_setup_codes');

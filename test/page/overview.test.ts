@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { HubStatus } from '../../src/core/administration.ts';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
+import { deriveConditions } from '../../src/core/health/derive-conditions.ts';
 import type { Notice } from '../../src/core/health/notice.ts';
 import type { Named } from '../../src/core/name.ts';
 import { PROBLEM_CODES, type ProblemCode } from '../../src/core/reports/problem.ts';
@@ -141,6 +142,21 @@ describe("the hub's health on the overview", () => {
     expect(html).toContain('Another hub in this network has the same identity as this one.');
     expect(html).toContain('<p class="notice bad">');
   });
+});
+
+it('the overview names the address from which wrong setup codes came, and needs no shell for it', () => {
+  const found = { code: 'wrong_setup_codes', message: 'In English', since: '2031-05-05T06:00:00Z' } as const;
+  const problems = [{ ...found, address: '192.168.1.23' }];
+  const conditions = deriveConditions({ connections: [], appliances: [], problems, pageUrl: 'https://hub/', now: NOW });
+  const status = { ...hubStatusReport(HUB, [appliance('car')], [], NOW), conditions };
+  for (const [texts, text] of [
+    [en, 'The address of the device is 192.168.1.23.'],
+    [de, 'Die Adresse des Geräts ist 192.168.1.23.'],
+  ] as const) {
+    const { body } = overviewPage(status, { hubName: 'Test hub', texts }, SESSION, named('home'), NOW);
+    expect(body).toContain(text);
+    expect(body).not.toContain('latchkey status');
+  }
 });
 
 describe('the card of an appliance on the overview', () => {

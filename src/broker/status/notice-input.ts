@@ -102,5 +102,5 @@ function wrongSetupCodesFact({
   readonly since: number;
 }): HubConditionInput {
   const message = `Too many wrong setup codes were typed at the hub's page, the last ones from ${address}`;
-  return { code: 'wrong_setup_codes', message, since: rfc3339(since) };
+  return { code: 'wrong_setup_codes', message, since: rfc3339(since), address };
 }

@@ -17,6 +17,8 @@ export interface HubCondition extends ConditionFields {
   readonly code: HubConditionCode;
   readonly severity: 'error' | 'warning';
   readonly since: string;
+  /** The IP address of the device that causes it; left out if it is unknown, or if no device does. */
+  readonly address?: string;
   readonly connection: null;
   readonly appliance: null;
   readonly appliances: readonly [];

@@ -15,6 +15,8 @@ export interface HubConditionInput {
   readonly code: HubConditionCode;
   readonly message: string;
   readonly since: string;
+  /** As in {@link HubCondition}. */
+  readonly address?: string;
 }
 
 /** The state of the hub, its connections and its appliances at one moment. */
@@ -51,10 +53,10 @@ export function deriveConditions({
   return conditions.sort((a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity));
 }
 
-function hubCondition({ code, message, since }: HubConditionInput): HubCondition {
+function hubCondition({ code, ...found }: HubConditionInput): HubCondition {
   const { severity, advice } = HUB_CONDITIONS[code];
   const subject = { connection: null, appliance: null, appliances: [] } as const;
-  return { code, severity, ...subject, message, what_to_do: advice, since, until: null };
+  return { code, severity, ...subject, ...found, what_to_do: advice, until: null };
 }
 
 const STATE_CODES = keysOf(STATE_CONDITIONS);

@@ -122,7 +122,7 @@ function toNotice(
  * The notice for a condition of the hub; null if it has not lasted long enough.
  * @param duration how long this run of the hub has seen the condition, in ms
  */
-export function hubNotice({ until: _, ...condition }: HubCondition, duration: number): Notice | null {
+export function hubNotice({ until: _, address: __, ...condition }: HubCondition, duration: number): Notice | null {
   const { delay = 0 } = HUB_CONDITIONS[condition.code];
   return duration < delay ? null : condition;
 }

@@ -194,7 +194,9 @@ function renderHubConditions({ states, overview }: Texts, conditions: readonly C
     // The page offers the clouds to choose from.
     if (!concernsHub(condition) || condition.code === 'no_portal') return [];
     const severity = displaySeverity(condition);
-    return html`<p class="notice ${severity}">!${icon(severity)}<span>${states.hub[condition.code]}</span></p>`;
+    const { code, address } = condition;
+    const text = [states.hub[code], ...(address === undefined ? [] : [states.deviceAddress(address)])].join(' ');
+    return html`<p class="notice ${severity}">!${icon(severity)}<span>${text}</span></p>`;
   });
   if (items.length === 0) return '';
   return html`<section class="stack" aria-label="${overview.hubConditions}">!${items}</section>`;

@@ -136,8 +136,9 @@ export const health: typeof english.health = {
     store_unwritable:
       'Der Hub kann nichts speichern. Schaffen Sie Platz auf seinem Datenträger oder tauschen Sie die SD-Karte aus.',
     wrong_setup_codes:
-      'Jemand hat auf dieser Seite falsche Einrichtungscodes eingegeben. Wenn Sie das nicht waren, suchen Sie das Gerät, von dem das kam („sudo latchkey status“ auf dem Hub zeigt seine Adresse), und trennen Sie es von Ihrem Netzwerk.',
+      'Jemand hat auf dieser Seite falsche Einrichtungscodes eingegeben. Wenn Sie das nicht waren, suchen Sie das Gerät, von dem das kam, und trennen Sie es von Ihrem Netzwerk.',
   },
+  deviceAddress: (address) => `Die Adresse des Geräts ist ${address}.`,
   notices: {
     hub: 'Der Hub',
     over: (about) => `${about}: Das ist erledigt`,

@@ -150,8 +150,10 @@ export const health = {
       'Nothing that the hub saves survives a restart of its machine: afterwards all appliances must be connected again. Ask the person who set up the hub to turn off the “Overlay File System” (“sudo raspi-config” on the hub, under Performance Options).',
     store_unwritable: 'The hub cannot save anything. Free space on its disk, or replace its SD card.',
     wrong_setup_codes:
-      'Somebody has typed wrong setup codes on this page. If it was not you, find that device (“sudo latchkey status” on the hub shows its address) and disconnect it from your network.',
+      'Somebody has typed wrong setup codes on this page. If it was not you, find that device and disconnect it from your network.',
   } satisfies Readonly<Record<HubConditionCode, string>>,
+  /** Behind the text of a condition that a device causes. */
+  deviceAddress: (address: string) => `The address of the device is ${address}.`,
   /** Notices by command and webhook; the English ones have messages of their own. */
   notices: {
     hub: 'The hub',
