@@ -46,6 +46,8 @@ export interface SetupAccess {
   signIn(code: string, from: BrowserInfo): Promise<SignInResult>;
   /** Signs in with the token of a one-time address, and invalidates the token. Null if the token is not valid. */
   redeemSignInToken(token: string, from: BrowserInfo): Promise<BrowserSession | null>;
+  /** The setup code, for a browser that is signed in, which the log names. Null if the session of the cookie has ended. */
+  showSetupCode(cookie: string, to: BrowserInfo): Promise<Secret | null>;
   /** The session of a cookie; null if there is none, or it has ended. */
   findSession(cookie: string): BrowserSession | null;
   signOut(session: BrowserSession): Promise<void>;

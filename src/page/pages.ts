@@ -24,6 +24,7 @@ import { servePairing } from './pairing/pairing.ts';
 import { servePortals } from './portals/portals.ts';
 import { serveScripts } from './scripts.ts';
 import { AuthenticatedRoutes } from './sign-in/authenticated-routes.ts';
+import { serveSetupCode } from './sign-in/setup-code.ts';
 import { serveSignIn } from './sign-in/sign-in.ts';
 import { serveSignedInBrowsers } from './sign-in/signed-in-browsers.ts';
 import { serveDeviceFlowApproval } from './user-code/approval.ts';
@@ -111,6 +112,7 @@ export function openPages(options: PagesOptions): Pages {
       const guard = serveSignIn(app, access, options);
       serveInstallerPages(app, guard);
       serveSignedInBrowsers(guard, options);
+      serveSetupCode(guard, options);
     },
     registerIngressRoutes(app) {
       acceptIngressRequests(app, ingressUsers);

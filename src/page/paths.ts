@@ -23,6 +23,9 @@ export function connectionPath(name: string, action?: string): string {
 /** The links of printed labels, before the name of the appliance. */
 export const LABEL_PATH = '/p/';
 
+/** The form that shows the setup code. */
+export const SETUP_CODE_PATH = '/setup-code';
+
 /** The form that adds an appliance. @param connection the name of the connection that it is to use */
 export function addAppliancePath(connection?: string): string {
   return connection === undefined ? '/appliances/add' : `/appliances/add?login=${encodeURIComponent(connection)}`;

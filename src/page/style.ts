@@ -92,6 +92,7 @@ code, .value { font: .9375rem/1.4 ui-monospace, monospace; user-select: all; -we
 @media (max-width: 22rem) { .copied { grid-template-columns: minmax(0, 1fr); } .card { padding: .8rem; } .top, main { padding-inline: .75rem; } }
 .user-code { padding: .75rem 0; border: 1px solid var(--line); border-radius: .75rem; background: var(--page); text-align: center; user-select: all; -webkit-user-select: all;
   font: 700 min(2.25rem, 9vw)/1.2 ui-monospace, monospace; letter-spacing: .06em; }
+.setup-code { font-size: min(1.75rem, 6vw); }
 .steps { padding-left: 1.4rem; } .steps li + li { margin-top: .35rem; }
 .picture { display: block; width: min(100%, 26rem); height: auto; margin: 0 auto; fill: none; stroke: var(--field); stroke-width: 2; stroke-linecap: round; stroke-linejoin: round; }
 .picture .sheet { fill: var(--page); } .picture .marked { fill: var(--tint); stroke: var(--link); stroke-width: 3; } .picture .writing { stroke: var(--text); stroke-width: 3; }

@@ -122,6 +122,15 @@ describe('setup code', () => {
     expect(JSON.stringify(events)).not.toContain(code);
   });
 
+  it('the setup code is shown to a browser while it is signed in, and not after that', async () => {
+    const session = await signIn();
+    const show = () => setupAccess.showSetupCode(session.cookie.reveal(), browserAt(PHONE));
+    expect((await show())?.reveal()).toBe(setupAccess.code.reveal());
+    await setupAccess.signOut(session);
+    expect(await show()).toBeNull();
+    expect(eventsNamed('setup_code_shown')).toEqual([{ event: 'setup_code_shown', fields: { address: PHONE } }]);
+  });
+
   it('setup access records whether anybody has ever signed in, also after a restart', async () => {
     await restart();
     expect(setupAccess.hadSignIns).toBe(false);

@@ -143,6 +143,7 @@ describe('the listener for a reverse proxy', () => {
       'POST /oauth/revoke',
       'POST /oauth/token',
       'POST /pair',
+      'POST /setup-code',
       'POST /sign-in',
       'POST /sign-out',
     ]);

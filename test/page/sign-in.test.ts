@@ -157,6 +157,29 @@ describe("a session on the hub's page", () => {
   });
 });
 
+it('a browser that signed in by a one-time address gets the setup code by a form alone, and the log says which device', async () => {
+  await using visitor = await newDevice();
+  await visitor.follow((await hub.setupCode()).sign_in);
+  const csrf = await visitor.csrf();
+  const overview = (await visitor.get('/')).text;
+  expect(overview).toContain('action="/setup-code"');
+  expect(overview).not.toContain(setup.code);
+  for (const refused of [
+    await visitor.get('/setup-code'),
+    await visitor.post('/setup-code', {}),
+    await visitor.post('/setup-code', { csrf }, { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' }),
+  ])
+    expect([refused.status >= 400, refused.text.includes(setup.code)]).toEqual([true, false]);
+  expect(hub.events('setup_code_shown')).toEqual([]);
+
+  const shown = await visitor.post('/setup-code', { csrf });
+  expect(shown).toMatchObject({ status: 200, headers: { 'cache-control': 'no-store' } });
+  expect(shown.text).toContain(`>${setup.code}</p>`);
+  expect(shown.text).toContain(`open ${visitor.origin}/ there`);
+  expect(hub.events('setup_code_shown')).toMatchObject([{ address: `127.0.0.${devices}` }]);
+  expect(await readFile(hub.log, 'utf8')).not.toContain(setup.code);
+});
+
 describe('the checks of a form with a session', () => {
   let visitor: PageVisitor;
   let csrf: string;

@@ -164,6 +164,14 @@ export class StoredSetupAccess implements SetupAccess {
     return this.#sessions.create(from);
   }
 
+  async showSetupCode(cookie: string, { address }: BrowserInfo): Promise<Secret | null> {
+    // A code that another hub has replaced is of no use, and its sessions have ended.
+    await this.#learnNewCode();
+    if (this.findSession(cookie) === null) return null;
+    this.#environment.log.info('setup_code_shown', { address });
+    return this.code;
+  }
+
   findSession(cookie: string): BrowserSession | null {
     return this.#sessions.find(cookie);
   }

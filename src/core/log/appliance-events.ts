@@ -257,6 +257,9 @@ export const accessEvents = {
     address,
     by: text('`setup_code` or `sign_in_link` (the one-time address of `latchkey setup-code`)'),
   }),
+  setup_code_shown: event('info', "Somebody who is signed in to the hub's page had it show the setup code.", {
+    address,
+  }),
   setup_code_rotated: event('warn', 'The hub has a new setup code, and all sessions of the page have ended.', {
     what_to_do: whatToDo,
   }),

@@ -26,6 +26,7 @@ import type { PageContext } from '../page-context.ts';
 import { appliancePath } from '../paths.ts';
 import { renderCloudList } from '../portals/cloud-list.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
+import { renderSetupCodeForm } from '../sign-in/setup-code.ts';
 import type { Texts } from '../texts/en.ts';
 
 /** While a login is awaited, a browser without scripts reloads the page after this many seconds. */
@@ -73,12 +74,13 @@ export function serveOverview(guard: AuthenticatedRoutes, { administration, cloc
  */
 export function overviewPage(
   status: StatusReport,
-  { texts, ingress }: PageContext,
+  context: PageContext,
   session: PageSession,
   portals: readonly Named[],
   now: number,
   clouds: readonly CloudChoice[] = [],
 ): InstallerPage {
+  const { texts, ingress } = context;
   const { overview } = texts;
   const { hub, conditions } = status;
   const portalTitle = portals.length > 1 ? titlesOf(portals) : null;
@@ -109,7 +111,7 @@ export function overviewPage(
 !${cards.length === 0 ? '' : list}
 !${portals.length === 0 ? '' : renderMore(texts, session, hub, ingress !== undefined, now)}
 !${ingress === undefined ? html`<p><a class="back" id="browsers" href="/browsers">${texts.browsers.link}</a></p>` : ''}
-!${renderAbout(texts, status, now)}`,
+!${renderAbout(texts, status, now, ingress === undefined ? renderSetupCodeForm({ context, session }) : '')}`,
   };
 }
 
@@ -250,14 +252,15 @@ function renderConnectByCode({ overview }: Texts, { address, httpsPort }: HubSta
   return html`<p><a class="back" href="${url}" target="_blank" rel="noopener noreferrer">${overview.connectByCode}</a></p>`;
 }
 
-function renderAbout(texts: Texts, { hub, site }: StatusReport, now: number): string {
+/** @param setupCode HTML */
+function renderAbout(texts: Texts, { hub, site }: StatusReport, now: number, setupCode: string): string {
   const { overview } = texts;
   const { address, caFingerprint } = hub;
   return html`<details id="about"><summary>${overview.about}</summary>
 <dl class="facts">!${renderRows(fieldRows(texts, HUB_FIELDS, hub, now))}
 <div><dt>${overview.address}</dt><dd>${address ?? overview.noAddress}</dd></div>
 <div><dt>${overview.pin}</dt><dd><code>${caFingerprint}</code></dd></div>
-!${site === undefined ? '' : site.hubs.map((one) => renderSiteHub(texts, one, now))}</dl></details>`;
+!${site === undefined ? '' : site.hubs.map((one) => renderSiteHub(texts, one, now))}</dl>!${setupCode}</details>`;
 }
 
 /** A hub of the site, with when it was last seen. */

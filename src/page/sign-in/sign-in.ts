@@ -94,6 +94,7 @@ export function serveSignIn(app: FastifyInstance, access: SetupAccess, hub: Guar
   return guard;
 }
 
-function browserInfo({ socket, headers }: FastifyRequest): BrowserInfo {
+/** The browser that has sent a request. */
+export function browserInfo({ socket, headers }: FastifyRequest): BrowserInfo {
   return { address: unmapIpv4(socket.remoteAddress ?? ''), browser: browserName(headers['user-agent']) };
 }

@@ -11,7 +11,7 @@ import { readSessionCookie } from './sign-in-responses.ts';
 
 const BROWSERS_PATH = '/browsers';
 /** The command that replaces the setup code. */
-const ROTATE_COMMAND = 'latchkey setup-code --rotate';
+export const ROTATE_COMMAND = 'latchkey setup-code --rotate';
 
 /** Serves the list of signed-in browsers, and the forms that sign them out. */
 export function serveSignedInBrowsers(

@@ -6,7 +6,7 @@ import { loginResult, portalCode, userCode } from './de/login.ts';
 import { overview } from './de/overview.ts';
 import { pairing, pairingBatch } from './de/pairing.ts';
 import { portal } from './de/portal.ts';
-import { signedInBrowsers, signIn } from './de/sign-in.ts';
+import { setupCode, signedInBrowsers, signIn } from './de/sign-in.ts';
 import type { Texts } from './en.ts';
 
 /**
@@ -18,6 +18,7 @@ export const de: Texts = {
   language: 'de',
   document: footer,
   signIn,
+  setupCode,
   browsers: signedInBrowsers,
   code: userCode,
   landing: landing,

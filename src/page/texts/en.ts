@@ -6,13 +6,14 @@ import { loginResult, portalCode, userCode } from './en/login.ts';
 import { overview } from './en/overview.ts';
 import { pairing, pairingBatch } from './en/pairing.ts';
 import { portal } from './en/portal.ts';
-import { signedInBrowsers, signIn } from './en/sign-in.ts';
+import { setupCode, signedInBrowsers, signIn } from './en/sign-in.ts';
 
 /** All texts of the pages in English, by part of the page. */
 export const en = {
   language: 'en' as const,
   document: footer,
   signIn,
+  setupCode,
   browsers: signedInBrowsers,
   code: userCode,
   landing: landing,

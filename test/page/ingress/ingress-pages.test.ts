@@ -150,6 +150,11 @@ describe('the pages below the path of a reverse proxy', () => {
     expect(visited.get('/appliances/wallbox/label')?.text).not.toContain('hassio_ingress/a-token_1/p/');
   });
 
+  it('nobody whom the proxy has signed in gets the setup code', async () => {
+    expect((await anna.get('/')).text).not.toContain('id="setup-code"');
+    expect((await anna.post('/setup-code', { csrf })).status).toBe(404);
+  });
+
   it('links follow the path of each request, and a path of "/" is the root of a site', async () => {
     for (const [path, link] of [
       ['/other', '/other/appliances/add'],

@@ -62,6 +62,15 @@ describe.each(selectNamedRows(LOOKS, SHORT))("the hub's page for an installer (%
   const scripts = options.javaScriptEnabled !== false;
   const german = options.locale === 'de-DE';
 
+  it('an installer who signed in by a one-time address gets the setup code', async () => {
+    await using visit = await signedIn(options);
+    const { page } = visit;
+    await page.locator('#about summary').click();
+    await page.locator('#setup-code').click();
+    await page.getByText((await testHub.hub.setupCode()).code, { exact: true }).waitFor();
+    await expectUsable(visit, `installer-${look}-setup-code`);
+  });
+
   it('an installer sees which browsers are signed in, and signs another one out', async () => {
     await using other = await signedIn({ ...DESKTOP, javaScriptEnabled: false });
     await using visit = await signedIn(options);

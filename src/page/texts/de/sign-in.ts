@@ -3,7 +3,7 @@ import type * as english from '../en/sign-in.ts';
 export const signIn: typeof english.signIn = {
   heading: 'Auf der Seite des Hubs anmelden',
   whereToFindCode:
-    'Wer den Hub eingerichtet hat, hat sich den Code vielleicht notiert. Auf dem Hub selbst zeigt dieser Befehl den Code und einen Einmal-Link:',
+    'Wer den Hub eingerichtet hat, hat sich den Code vielleicht notiert. Ein Handy, das noch angemeldet ist, zeigt ihn auf der Übersicht unter „Über diesen Hub“. Auf dem Hub selbst zeigt dieser Befehl den Code und einen Einmal-Link:',
   label: 'Einrichtungscode',
   labelScanned:
     'Dieses Etikett führt zur Seite des Hubs, der dieses Gerät verbindet. Um zu sehen, ob alles in Ordnung ist, oder um es neu zu verbinden, ist der Einrichtungscode nötig: Fragen Sie die Person, die den Hub eingerichtet hat.',
@@ -32,6 +32,16 @@ export const signIn: typeof english.signIn = {
     heading: 'Die Eingabe konnte nicht gelesen werden',
     text: 'Es wurde nichts geändert. Öffnen Sie die Seite neu und wiederholen Sie die Eingabe.',
   },
+};
+
+export const setupCode: typeof english.setupCode = {
+  heading: 'Einrichtungscode',
+  show: 'Einrichtungscode anzeigen',
+  hint: 'Sie bleiben zwölf Stunden angemeldet. Mit dem Einrichtungscode melden Sie sich wieder an, auch auf einem anderen Handy.',
+  writeDown: (page) =>
+    `Schreiben Sie diesen Code auf und bewahren Sie ihn sicher auf. Mit ihm melden Sie sich wieder an, wenn Sie abgemeldet sind, oder auf einem anderen Handy: Öffnen Sie dort ${page}. Wer den Code kennt, kann auf dieser Seite alles tun.`,
+  replace:
+    'Wenn ein Fremder den Code kennen könnte, erstellen Sie einen neuen. Dieser Befehl auf dem Hub tut das und meldet alle ab:',
 };
 
 export const signedInBrowsers: typeof english.signedInBrowsers = {

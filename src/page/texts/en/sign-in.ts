@@ -2,7 +2,7 @@
 export const signIn = {
   heading: 'Sign in',
   whereToFindCode:
-    'The person who set the hub up may have noted the code. On the hub itself, this command shows the code and a one-time address:',
+    'The person who set the hub up may have noted the code. A phone that is still signed in shows it on the overview, under “About this hub”. On the hub itself, this command shows the code and a one-time address:',
   label: 'Setup code',
   /** For anybody who scans the label of an appliance. */
   labelScanned:
@@ -33,6 +33,17 @@ export const signIn = {
     heading: 'What you sent could not be read',
     text: 'Nothing was changed. Open the page again and repeat what you did.',
   },
+};
+
+/** The page that shows the setup code, and the way to it. */
+export const setupCode = {
+  heading: 'Setup code',
+  show: 'Show the setup code',
+  hint: 'You stay signed in for twelve hours. With the setup code you sign in again, or on another phone.',
+  writeDown: (page: string) =>
+    `Write this code down, and keep it safe. With it, you sign in again when you are signed out, or on another phone: open ${page} there. Anybody who knows the code can do everything on this page.`,
+  replace:
+    'If a stranger may know the code, make a new one. This command on the hub does that, and signs everybody out:',
 };
 
 /** The list of browsers that are signed in to the installer's page. */
