@@ -91,9 +91,16 @@ const apiSchema = v.strictObject({
   token: v.exactOptional(v.picklist(['access_token', 'id_token'])),
 });
 
-const variableSchema = v.strictObject({
+/** What people read about a variable. */
+const variableTextsSchema = v.strictObject({
+  /** What the hub's page calls its field. */
+  label: text,
   /** Completes "must be". */
   description: text,
+});
+
+const variableSchema = v.strictObject({
+  ...variableTextsSchema.entries,
   /** A regular expression for the whole value. It must exclude the characters that have a meaning in a URL. */
   pattern: v.pipe(text, v.regex(/^\^.*\$$/)),
   default: v.exactOptional(text),
@@ -114,11 +121,11 @@ export const cloudSchema = v.strictObject({
    */
   redirect: v.nullable(v.picklist(['lan', 'localhost', 'https', 'fixed'])),
   variables: v.exactOptional(v.record(v.pipe(v.string(), v.regex(/^[a-z][a-z0-9_]*$/)), variableSchema)),
-  /** In German what the hub's page shows: the summary, the steps of `register`, and the descriptions of the variables. */
+  /** In German what the hub's page shows: the summary, the steps of `register`, and the texts of the variables. */
   de: v.strictObject({
     summary: text,
     steps: v.exactOptional(v.pipe(texts, v.nonEmpty())),
-    variables: v.exactOptional(v.record(v.string(), text)),
+    variables: v.exactOptional(v.record(v.string(), variableTextsSchema)),
   }),
   settings: settingsSchema,
   /** The scope of a connection that names none; names are separated by spaces. */

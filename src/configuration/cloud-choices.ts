@@ -14,13 +14,13 @@ export function describeClouds(callbacks: Callbacks) {
   const clouds = allClouds().map((cloud): CloudChoice => {
     const { name, title, summary, register, client_secret: clientSecret, redirect, variables = {}, de } = cloud;
     const entries = Object.entries(variables);
-    const descriptions = Object.fromEntries(entries.map(([variable, { description }]) => [variable, description]));
+    const described = entries.map(([variable, { label, description }]) => [variable, { label, description }] as const);
     return {
       name,
       title,
       clientSecret,
       texts: {
-        en: { summary, steps: register?.steps ?? [], variables: descriptions },
+        en: { summary, steps: register?.steps ?? [], variables: Object.fromEntries(described) },
         de: { steps: [], variables: {}, ...de },
       },
       registerUrl: register?.url ?? null,

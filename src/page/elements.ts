@@ -54,6 +54,17 @@ export function icon(severity: DisplaySeverity): string {
 }
 
 /**
+ * A value with a button that copies it; without scripts there is no button.
+ * @param control its HTML, which has the ID `id`
+ * @param labelId the ID of its label
+ * @returns HTML
+ */
+export function withCopyButton({ installer }: Texts, control: string, id: string, labelId: string): string {
+  return html`<div class="copied">!${control}
+<button type="button" data-copy="${id}" data-copied="${installer.copied}" aria-describedby="${labelId}" aria-live="polite" hidden>${installer.copy}</button></div>`;
+}
+
+/**
  * A QR code as a picture, black on white in every colour scheme, with the quiet zone of ISO/IEC 18004.
  * @param label what it contains, for screen readers
  * @returns HTML; null if the text is too long for a QR code

@@ -1,4 +1,6 @@
 import { html } from 'ghtml';
+import { withCopyButton } from './elements.ts';
+import type { Texts } from './texts/en.ts';
 
 /** A text field or a list in a form. */
 interface FormField {
@@ -7,6 +9,8 @@ interface FormField {
   readonly hint: string | null;
   /** What is wrong with what was entered; left out if nothing is. */
   readonly problem?: string | undefined;
+  /** The page's texts, if a button copies what the field contains; left out without one. */
+  readonly copied?: Texts | undefined;
   /** Hidden while the form's list of logins has another choice than an appliance's own login. */
   readonly onlyForOwn?: boolean;
 }
@@ -21,7 +25,7 @@ function renderField(
     ...(hint === null ? [] : [`${id}-hint`]),
   ].join(' ');
   const describedBy = descriptionIds === '' ? '' : ` aria-describedby="${descriptionIds}"`;
-  return html`<div class="field${onlyForOwn ? ' for-own' : ''}"><label for="${id}">${label}</label>
+  return html`<div class="field${onlyForOwn ? ' for-own' : ''}"><label for="${id}" id="${id}-label">${label}</label>
 !${control(describedBy + (problem === undefined ? '' : ' aria-invalid="true"'))}
 !${problem === undefined ? '' : html`<p class="problem" id="${id}-problem">${problem}</p>`}
 !${hint === null ? '' : html`<p class="hint" id="${id}-hint">${hint}</p>`}</div>`;
@@ -29,12 +33,11 @@ function renderField(
 
 /** @param maxLength in characters @returns HTML */
 export function renderTextField(field: FormField, value: string, maxLength: number, isFocused: boolean): string {
-  const { id } = field;
-  return renderField(
-    field,
-    (attributes) =>
-      html`<input id="${id}" name="${id}" value="${value}" maxlength="${maxLength}" autocomplete="off" autocapitalize="none" autocorrect="off" spellcheck="false"!${attributes}!${isFocused ? ' autofocus' : ''}>`,
-  );
+  const { id, copied } = field;
+  return renderField(field, (attributes) => {
+    const input = html`<input id="${id}" name="${id}" value="${value}" maxlength="${maxLength}" autocomplete="off" autocapitalize="none" autocorrect="off" spellcheck="false"!${attributes}!${isFocused ? ' autofocus' : ''}>`;
+    return copied === undefined ? input : withCopyButton(copied, input, id, `${id}-label`);
+  });
 }
 
 /** A list to choose from. @param name of the form's member @returns HTML */

@@ -87,7 +87,7 @@ input[type=checkbox] { flex: none; width: 1.5rem; height: 1.5rem; margin: 0; acc
 .compare { font-size: 1.35rem; font-weight: 700; letter-spacing: .06em; white-space: nowrap; }
 code, .value { font: .9375rem/1.4 ui-monospace, monospace; user-select: all; -webkit-user-select: all; }
 .value { display: block; padding: .6rem .75rem; background: var(--page); border: 1px solid var(--line); border-radius: .5rem; }
-.copied { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .5rem; align-items: stretch; } .copied .value { grid-column: 1; } .copied:not(:has(button:not([hidden]))) .value { grid-column: 1 / -1; }
+.copied { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .5rem; align-items: stretch; } .copied > :first-child { grid-column: 1; } .copied:not(:has(button:not([hidden]))) > :first-child { grid-column: 1 / -1; }
 .copied button { width: auto; min-width: 6.5rem; }
 @media (max-width: 22rem) { .copied { grid-template-columns: minmax(0, 1fr); } .card { padding: .8rem; } .top, main { padding-inline: .75rem; } }
 .user-code { padding: .75rem 0; border: 1px solid var(--line); border-radius: .75rem; background: var(--page); text-align: center; user-select: all; -webkit-user-select: all;

@@ -68,6 +68,16 @@ it.each([
   for (const part of hidden) expect(text).not.toContain(part);
 });
 
+it('the form calls each field by a name for people, and has a button that copies the redirect address wherever it is', async () => {
+  const clouds = [...(await visitor.get('/portals')).text.matchAll(/id="cloud-([a-z-]+)"/g)].map(([, cloud]) => cloud);
+  for (const cloud of clouds) {
+    const { text } = await visitor.get(`/portals/add?cloud=${cloud}`);
+    for (const [, label] of text.matchAll(/<label [^>]*>([^<]*)</g)) expect(label, cloud).toMatch(/^[A-Z]/);
+    const hasRedirect = / id="redirect(_uri)?"/.test(text);
+    expect(/ data-copy="redirect(_uri)?"/.test(text), cloud).toBe(hasRedirect);
+  }
+});
+
 it('a form for an unknown cloud leads to the list of clouds', async () => {
   expect(target(await visitor.get('/portals/add?cloud=nowhere'))).toEqual([303, '/portals']);
   expect(target(await send('/portals/add', { cloud: 'nowhere' }))).toEqual([303, '/portals']);

@@ -73,10 +73,12 @@ test.each(allClouds())('the preset $name is complete', (preset) => {
 test.each(allClouds())(
   'what the page shows of the preset $name is there in German, too',
   ({ register, variables = {}, de }) => {
-    const { steps = [], variables: descriptions = {} } = de;
+    const { steps = [], variables: germanTexts = {} } = de;
     const placeholders = (texts: readonly string[]) => texts.map(placeholdersOf);
     expect(placeholders(steps), 'each of register.steps in de.steps').toEqual(placeholders(register?.steps ?? []));
-    expect(Object.keys(descriptions), 'each of variables in de.variables').toEqual(Object.keys(variables));
+    expect(Object.keys(germanTexts), 'each of variables in de.variables').toEqual(Object.keys(variables));
+    for (const language of [variables, germanTexts])
+      for (const [name, { label }] of Object.entries(language)) expect(label, 'what people call it').not.toBe(name);
   },
 );
 
@@ -124,9 +126,9 @@ const example: Cloud = {
     redirect: 'https',
     de: { summary: 'Nichts' },
     variables: {
-      project_id: { description: 'the ID of the project, such as "a-1"', pattern: '^[a-z0-9-]+$' },
+      project_id: { label: 'Project ID', description: 'the ID of the project, such as "a-1"', pattern: '^[a-z0-9-]+$' },
       // An alternation without a group: the anchors hold for all of it nevertheless.
-      region: { description: '"eu" or "na"', pattern: '^eu|na$', default: 'eu' },
+      region: { label: 'Region', description: '"eu" or "na"', pattern: '^eu|na$', default: 'eu' },
     },
     settings: {
       authorization_endpoint: 'https://portal.example/{project_id}/authorize',

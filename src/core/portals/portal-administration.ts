@@ -45,8 +45,8 @@ interface CloudTexts {
   readonly summary: string;
   /** How one registers an app at the cloud; empty if there is nothing to register. */
   readonly steps: readonly string[];
-  /** What the value of each variable must be, as the end of a sentence. */
-  readonly variables: Readonly<Record<string, string>>;
+  /** What each variable is called, and what its value must be, as the end of a sentence. */
+  readonly variables: Readonly<Record<string, { readonly label: string; readonly description: string }>>;
 }
 
 /** Something that an installer enters for a cloud besides the client. */

@@ -5,7 +5,7 @@ import type { Named } from '../../core/name.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { confirmationPage, secretRotationConfirmation } from '../appliance/confirmations.ts';
 import { connectableConnections, usedConnections } from '../appliance/connection-choice.ts';
-import { icon, qrSvg } from '../elements.ts';
+import { icon, qrSvg, withCopyButton } from '../elements.ts';
 import { failurePage, sendFailure, withAppliance } from '../failures.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
@@ -132,8 +132,7 @@ export function credentialsPage(
     value: string,
     hint = '',
   ) => html`<div class="field"><span class="label" id="${id}-label">${label}</span>
-<div class="copied"><code class="value" id="${id}">${value}</code>
-<button type="button" data-copy="${id}" data-copied="${texts.installer.copied}" aria-describedby="${id}-label" aria-live="polite" hidden>${texts.installer.copy}</button></div>!${hint === '' ? '' : html`<p class="hint">${hint}</p>`}</div>`;
+!${withCopyButton(texts, html`<code class="value" id="${id}">${value}</code>`, id, `${id}-label`)}!${hint === '' ? '' : html`<p class="hint">${hint}</p>`}</div>`;
   const { origin, hostname } = new URL(tokenEndpoint);
   // The appliance keeps what a person enters, so an address that the router may change must stay.
   const addressHint = isIP(hostname) === 0 ? '' : credentials.addressHint;

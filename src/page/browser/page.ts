@@ -20,7 +20,8 @@ function enableButtons(): void {
 }
 
 async function copy(button: HTMLButtonElement, source: HTMLElement): Promise<void> {
-  const isCopied = await navigator.clipboard.writeText(source.textContent ?? '').then(
+  const value = source instanceof HTMLInputElement ? source.value : source.textContent;
+  const isCopied = await navigator.clipboard.writeText(value).then(
     () => true,
     () => copyBySelection(source),
   );
@@ -36,7 +37,8 @@ async function copy(button: HTMLButtonElement, source: HTMLElement): Promise<voi
 
 /** Copies by selection, for a browser that denies the page access to the clipboard. */
 function copyBySelection(source: HTMLElement): boolean {
-  getSelection()?.selectAllChildren(source);
+  if (source instanceof HTMLInputElement) source.select();
+  else getSelection()?.selectAllChildren(source);
   return document.execCommand('copy');
 }
 

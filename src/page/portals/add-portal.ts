@@ -11,7 +11,7 @@ import { afterResponse } from '../../system/http/after-response.ts';
 import { createIdempotencyKey, renderApplianceForm } from '../add-appliance/add-appliance.ts';
 import type { AdministrationView } from '../administration-view.ts';
 import { titlesOf } from '../connection-names.ts';
-import { icon } from '../elements.ts';
+import { icon, withCopyButton } from '../elements.ts';
 import { failurePage } from '../failures.ts';
 import { renderTextField } from '../form-field.ts';
 import { readQuery } from '../http.ts';
@@ -231,9 +231,10 @@ function addPortalPage(
 ): InstallerPage {
   const { portal } = texts;
   const heading = again ? portal.againHeading(titleOf(name)) : portal.addHeading(title);
-  const rendered = fields.map(({ key, label, hint, usual }) => {
+  const rendered = fields.map(({ key, label, hint, usual, isCopied }) => {
     const value = key === 'client_secret' ? '' : (typed.get(key) ?? usual);
-    return renderTextField({ id: key, label, hint, problem: problems[key] }, value, MAX_LENGTH, false);
+    const field = { id: key, label, hint, problem: problems[key], copied: isCopied && texts };
+    return renderTextField(field, value, MAX_LENGTH, false);
   });
   const content = html`<input type="hidden" name="cloud" value="${cloud}"><input type="hidden" name="name" value="${name}">
 !${again ? html`<input type="hidden" name="again" value="yes">` : ''}
@@ -259,12 +260,11 @@ function addPortalPage(
 }
 
 /** The redirect URI to register, with a button that copies it. */
-function renderRedirectUri({ portal, installer }: Texts, redirectUri: string | null): string {
+function renderRedirectUri(texts: Texts, redirectUri: string | null): string {
   if (redirectUri === null) return '';
-  return html`<div class="field"><span class="label" id="redirect-label">${portal.redirect}</span>
-<div class="copied"><code class="value" id="redirect">${redirectUri}</code>
-<button type="button" data-copy="redirect" data-copied="${installer.copied}" aria-describedby="redirect-label" aria-live="polite" hidden>${installer.copy}</button></div>
-<p class="hint">${portal.redirectHint}</p></div>`;
+  return html`<div class="field"><span class="label" id="redirect-label">${texts.portal.redirect}</span>
+!${withCopyButton(texts, html`<code class="value" id="redirect">${redirectUri}</code>`, 'redirect', 'redirect-label')}
+<p class="hint">${texts.portal.redirectHint}</p></div>`;
 }
 
 /**

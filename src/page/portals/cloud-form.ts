@@ -14,6 +14,8 @@ export interface CloudField {
   readonly isRequired: boolean;
   /** Of an address, what it may consist of; people may leave out its "https://". */
   readonly address?: 'origin' | 'issuer';
+  /** Whether a person copies it to somewhere else. */
+  readonly isCopied?: true;
 }
 
 /** The form for one kind of portal. */
@@ -67,13 +69,14 @@ function presetForm(
   { clientId, secret, optionalSecret }: Readonly<Record<'clientId' | 'secret' | 'optionalSecret', CloudField>>,
   { portal, language }: Texts,
 ): CloudForm {
-  const { steps, variables: descriptions } = texts[language];
+  const { steps, variables: variableTexts } = texts[language];
   const redirect = {
     key: 'redirect_uri',
     label: portal.redirect,
     hint: portal.redirectOwnHint,
     usual: redirectUri ?? '',
     isRequired: true,
+    isCopied: true as const,
   };
   return {
     title,
@@ -84,8 +87,8 @@ function presetForm(
       ...(clientSecret === 'none' ? [] : [clientSecret === 'required' ? secret : optionalSecret]),
       ...variables.map(({ name: variable, usual }) => ({
         key: `variables.${variable}`,
-        label: variable,
-        hint: portal.variableHint(descriptions[variable] ?? ''),
+        label: variableTexts[variable]?.label ?? variable,
+        hint: portal.variableHint(variableTexts[variable]?.description ?? ''),
         usual: usual ?? '',
         isRequired: usual === null,
       })),
