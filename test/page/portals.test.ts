@@ -88,6 +88,7 @@ it('the form says beside the field what is missing or wrong, and never shows a s
     [{ client_secret: '' }, 400, 'This is missing.'],
     [{ client_id: 'no-uuid' }, 400, 'This is not valid. Compare it'],
     [{ base_url: 'portal.example/login' }, 400, 'The address has nothing after its name'],
+    [{ base_url: 'http://portal.example' }, 400, 'The address must begin with “https://”.'],
     [{ client_secret: 'another-secret' }, 409, 'The portal does not accept this client ID with this secret.'],
   ] as const) {
     const response = await send('/portals/add', { ...helper(), ...fields });
@@ -95,10 +96,19 @@ it('the form says beside the field what is missing or wrong, and never shows a s
     expect(response.text).toContain('aria-invalid="true"');
     expect(response.text).not.toContain(emulator.clientSecret);
     expect(response.text).not.toContain('another-secret');
+    if (!('client_secret' in fields) || fields.client_secret !== '')
+      expect(response.text).toMatch(/id="client_secret-problem">Enter it again/);
   }
   const declared = await send('/portals/add', { cloud: 'tado', name: 'declared' });
   expect(declared).toMatchObject({ status: 409, text: expect.stringContaining('can only be changed there') });
   expect(await names()).toEqual(['declared']);
+});
+
+it('a rejected client without a secret is told nothing of a secret', async () => {
+  const other = { cloud: 'other', name: 'cloud', issuer: emulator.frontendUrl, client_id: 'nobody' };
+  const { status, text } = await send('/portals/add', other);
+  expect([status, text]).toEqual([409, expect.stringContaining('The portal does not accept this client ID. Compare')]);
+  expect(text).not.toContain('client_secret-problem');
 });
 
 it('the pages that change or remove a cloud say at once that the configuration declares it, or that it is gone', async () => {
@@ -142,7 +152,7 @@ it('a cloud is added once, however often its form is sent, and is removed after 
 
   await hub.addAppliance('wallbox', 'Monitoring', 'home');
   const question = await visitor.get('/portals/home/remove');
-  expect(question.text).toContain('The hub deletes the client ID and the secret of this portal.');
+  expect(question.text).toContain('The hub deletes what was entered for this portal.');
   const inUse = await send('/portals/home/remove');
   expect(inUse).toMatchObject({ status: 409, text: expect.stringContaining('still log in at this portal') });
   await hub.ask((control) => control.request('removeAppliance', { name: 'wallbox' }));

@@ -7,6 +7,7 @@ import type { PortalCheck } from '../../core/portals/portal-status.ts';
 import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
 import type { PageSession } from '../../core/setup-access.ts';
+import { isLoopbackHost } from '../../system/addresses.ts';
 import { afterResponse } from '../../system/http/after-response.ts';
 import { createIdempotencyKey, renderApplianceForm } from '../add-appliance/add-appliance.ts';
 import type { AdministrationView } from '../administration-view.ts';
@@ -72,22 +73,23 @@ export function serveAddPortal(guard: AuthenticatedRoutes, options: PortalPagesO
     const form = await findCloudForm(cloud, administration, texts);
     if (form === null) return submission.reply.redirect('/portals', 303);
     const typed = { cloud, name: sent.get('name') ?? '', again: sent.get('again') === 'yes', fields: sent };
-    const answer = (status: number, problems: FieldErrors) =>
-      sendInstallerPage(
-        submission,
-        status,
-        addPortalPage(context, session, form, typed, titlesOf(administration.portals()), problems),
-      );
+    const hasSecret = enteredIn(sent, 'client_secret') !== '';
+    const answer = (status: number, problems: FieldErrors) => {
+      const all = { ...(hasSecret && { client_secret: texts.portal.secretAgain }), ...problems };
+      const page = addPortalPage(context, session, form, typed, titlesOf(administration.portals()), all);
+      return sendInstallerPage(submission, status, page);
+    };
     const missing = form.fields.filter(({ key, isRequired }) => isRequired && enteredIn(sent, key) === '');
     if (missing.length > 0)
       return answer(400, Object.fromEntries(missing.map(({ key }) => [key, texts.portal.missing])));
     try {
       const before = typed.again ? await administration.enteredPortal(typed.name) : null;
       const result = await submission.administration.addPortal(newPortal(form, typed, before));
-      if (result.kind === 'client_rejected') return answer(409, { client_id: texts.portal.rejected });
+      if (result.kind === 'client_rejected')
+        return answer(409, { client_id: hasSecret ? texts.portal.rejected : texts.portal.rejectedWithoutSecret });
       if (result.kind === 'invalid') {
         const wrong = form.fields.filter(({ key }) => result.problems.has(key));
-        return answer(400, Object.fromEntries(wrong.map(({ key, address }) => [key, invalidText(texts, address)])));
+        return answer(400, Object.fromEntries(wrong.map((field) => [field.key, invalidText(texts, field, sent)])));
       }
       afterResponse(submission.reply.raw, result.reload.start);
       return submission.reply.redirect(
@@ -183,8 +185,18 @@ function fieldsOf(keys: Readonly<Record<string, unknown>> | null): ReadonlyMap<s
 }
 
 /** Why an entry is not valid. */
-function invalidText({ portal }: Texts, address: CloudField['address']): string {
-  return address === undefined ? portal.invalid : portal.invalidAddress[address];
+function invalidText({ portal }: Texts, field: CloudField, fields: ReadonlyMap<string, string>): string {
+  const { address } = field;
+  if (address === undefined) return portal.invalid;
+  const url = URL.parse(valueIn(fields, field));
+  const isSecure = url === null || url.protocol === 'https:' || isLoopbackHost(url.hostname);
+  return portal.invalidAddress[isSecure ? address : 'notHttps'];
+}
+
+/** What was entered, as a key of the portal's table. */
+function valueIn(fields: ReadonlyMap<string, string>, { key, address }: CloudField): string {
+  const entered = enteredIn(fields, key);
+  return address === undefined ? entered : withScheme(entered);
 }
 
 /** An address as people type it, such as `portal.example`, with the scheme that every cloud has. */
@@ -198,9 +210,7 @@ function newPortal(
   { name, again, fields }: TypedPortal,
   before: Readonly<Record<string, unknown>> | null,
 ): NewPortal {
-  const valueIn = ({ key, address }: CloudField) =>
-    address === undefined ? enteredIn(fields, key) : withScheme(enteredIn(fields, key));
-  const entered = known.map((field) => [field.key, valueIn(field)] as const).filter(([, value]) => value !== '');
+  const entered = known.map((field) => [field.key, valueIn(fields, field)] as const).filter(([, value]) => value !== '');
   const isVariable = (key: string) => key.startsWith('variables.');
   const variables = entered.flatMap(([key, value]) =>
     isVariable(key) ? [[key.slice('variables.'.length), value]] : [],

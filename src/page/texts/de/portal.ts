@@ -36,13 +36,17 @@ export const portal: typeof english.portal = {
   add: 'Prüfen und hinzufügen',
   save: 'Prüfen und speichern',
   missing: 'Das fehlt.',
+  secretAgain: 'Geben Sie es noch einmal ein: Ein eingetipptes Secret zeigt die Seite nicht wieder an.',
   invalid: 'Das ist nicht gültig. Vergleichen Sie es mit dem, was Sie vom Portal bekommen haben.',
   invalidAddress: {
+    notHttps: 'Die Adresse muss mit „https://“ beginnen.',
     origin: 'Das ist nicht gültig. Nach dem Namen folgt in der Adresse nichts mehr, wie bei „https://portal.example“.',
     issuer: 'Das ist nicht gültig. Die Adresse hat die Form „https://id.example“, ohne „?“ und „#“.',
   },
   rejected:
     'Das Portal nimmt diese Client-ID mit diesem Client-Secret nicht an. Vergleichen Sie beide. Es wurde nichts gespeichert.',
+  rejectedWithoutSecret:
+    'Das Portal nimmt diese Client-ID nicht an. Vergleichen Sie sie. Es wurde nichts gespeichert.',
   starting: 'Der Hub startet mit dem neuen Portal',
   startingText: 'Das dauert einige Sekunden. Die Seite aktualisiert sich von selbst.',
   notStarted: 'Der Hub konnte mit diesem Portal nicht starten',
@@ -50,7 +54,7 @@ export const portal: typeof english.portal = {
   accepted: 'Das Portal nimmt den Hub an.',
   unreachable:
     'Das Portal war nicht erreichbar, deshalb wurden die Daten nicht geprüft. Prüfen Sie die Internetverbindung dieses Hauses und, falls Sie sie eingegeben haben, die Adresse des Portals.',
-  unchecked: 'Das Portal war erreichbar. Ob Client-ID und Client-Secret stimmen, zeigt erst die erste Anmeldung.',
+  unchecked: 'Das Portal war erreichbar. Ob es den Hub annimmt, zeigt erst die erste Anmeldung.',
   login: 'So melden Sie sich an',
   logins: {
     device: 'mit einem Code',
@@ -63,7 +67,7 @@ export const portal: typeof english.portal = {
     'Dieses Portal ist in der Konfigurationsdatei des Hubs eingetragen. Um es zu ändern oder zu entfernen, bearbeiten Sie diese Datei.',
   again: 'Neu eingeben',
   removeHeading: (portal) => `${portal} entfernen?`,
-  removeText: 'Der Hub löscht die Client-ID und das Client-Secret dieses Portals.',
+  removeText: 'Der Hub löscht, was für dieses Portal eingegeben wurde.',
   failures: {
     portal_declared:
       'Dieses Portal ist in der Konfigurationsdatei des Hubs eingetragen und lässt sich nur dort ändern.',

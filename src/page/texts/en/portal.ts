@@ -38,12 +38,16 @@ export const portal = {
   /** If the data of a portal is entered again. */
   save: 'Check and save',
   missing: 'This is missing.',
+  /** Of a secret, beside what is wrong with another field. */
+  secretAgain: 'Enter it again: the page does not show a secret that was typed.',
   invalid: 'This is not valid. Compare it with what the portal gave you.',
   invalidAddress: {
+    notHttps: 'The address must begin with “https://”.',
     origin: 'This is not valid. The address has nothing after its name, such as “https://portal.example”.',
     issuer: 'This is not valid. The address has the form “https://id.example”, without “?” and “#”.',
   },
   rejected: 'The portal does not accept this client ID with this secret. Compare both. Nothing was stored.',
+  rejectedWithoutSecret: 'The portal does not accept this client ID. Compare it. Nothing was stored.',
   starting: 'The hub starts with the new portal',
   startingText: 'This takes a few seconds. The page updates automatically.',
   notStarted: 'The hub could not start with this portal',
@@ -51,7 +55,7 @@ export const portal = {
   accepted: 'The portal accepts the hub.',
   unreachable:
     'The portal could not be reached, so the data was not checked. Check the internet connection of this home, and the address of the portal if you entered it.',
-  unchecked: 'The portal was reached. Whether the client ID and the secret are right, only the first login shows.',
+  unchecked: 'The portal was reached. Whether it accepts the hub, only the first login shows.',
   login: 'How to log in',
   logins: {
     device: 'with a code',
@@ -63,7 +67,7 @@ export const portal = {
   declared: 'The hub’s configuration file declares this portal. To change or remove it, edit that file.',
   again: 'Enter again',
   removeHeading: (portal: string) => `Remove ${portal}?`,
-  removeText: 'The hub deletes the client ID and the secret of this portal.',
+  removeText: 'The hub deletes what was entered for this portal.',
   /** Why nothing was changed. */
   failures: {
     portal_declared: 'The hub’s configuration file declares this portal, so it can only be changed there.',
