@@ -163,7 +163,7 @@ function createHandlers(administration: Administration): Handlers {
 
 /** The failure for a portal that was not added. */
 function portalNotAdded(name: string, addition: Exclude<PortalAddition, { kind: 'added' }>): Failure {
-  if (addition.kind === 'invalid') {
+  if (addition.kind !== 'client_rejected') {
     const [[key, problem] = ['', 'it is not valid']] = addition.problems;
     return new Failure('request_invalid', `${name} was not added: ${key}: ${problem}`);
   }

@@ -24,6 +24,8 @@ export interface ProbeAnswer {
   readonly answer: string;
   /** A redirect, as part of a sentence that says what to correct; left out if it is none. */
   readonly redirect?: string;
+  /** Whether something else than the endpoint has answered. */
+  readonly isOther?: boolean;
 }
 
 /**
@@ -45,11 +47,18 @@ export function probeAnswer(
   if (outcome.kind !== 'answer') return { kind: 'not_sent', answer: outcome.detail };
   const { response } = outcome;
   const { status, redirect } = response;
+  const { kind } = toTokenOutcome(readTokenEndpointResponse(response, operation, rules));
   return {
-    kind: toTokenOutcome(readTokenEndpointResponse(response, operation, rules)).kind,
+    kind,
     answer: describeError(status, parseErrorCode(response)),
+    isOther: isOtherEndpoint(status) || (kind === 'ambiguous' && status < 300),
     ...(redirect !== undefined && { redirect: describeRedirect(status, redirect, key) }),
   };
+}
+
+/** Whether an endpoint that takes POST requests does not answer so: there is none, or it is somewhere else. */
+export function isOtherEndpoint(status: number): boolean {
+  return status === 404 || status === 405 || (status >= 300 && status < 400);
 }
 
 /** The portal itself has answered, and does not blame the client. */
@@ -58,15 +67,25 @@ const TELLING: readonly TokenOutcome['kind'][] = ['granted', 'refused', 'rejecte
 /**
  * Whether a portal accepts the hub as its client. Some portals look at the token before the client, so their error says
  * nothing: it does only if a wrong client gets another answer.
+ * @param tokenKey the configuration key that names the token endpoint
  */
-export async function checkClient(probes: readonly ClientProbe[], location: CredentialLocation): Promise<PortalCheck> {
+export async function checkClient(
+  probes: readonly ClientProbe[],
+  location: CredentialLocation,
+  tokenKey: 'frontend_url' | 'token_endpoint',
+): Promise<PortalCheck> {
   const answers: { readonly probe: ClientProbe; readonly own: ProbeAnswer }[] = [];
   for (const probe of probes) answers.push({ probe, own: await probe('hub') });
   const rejection = answers.find(({ own }) => own.kind === 'misconfigured');
   if (rejection !== undefined) return clientRejected(rejection.own.answer, location);
   const redirect = answers.find(({ own }) => own.redirect !== undefined)?.own.redirect;
   if (redirect !== undefined)
-    return { name: 'client', result: 'fail', detail: `the token endpoint answers with ${redirect}` };
+    return {
+      name: 'client',
+      result: 'fail',
+      detail: `the token endpoint answers with ${redirect}`,
+      wrongKey: tokenKey,
+    };
   const telling = answers.filter(({ own }) => TELLING.includes(own.kind));
   for (const { probe, own } of telling) {
     const wrong = await probe('wrong');
@@ -75,7 +94,9 @@ export async function checkClient(probes: readonly ClientProbe[], location: Cred
       return clientAccepted(`${own.answer}, and ${wrong.answer} for a wrong client`);
   }
   const { own } = telling[0] ?? answers[0] ?? { own: null };
-  return clientUnchecked(own === null ? 'the portal has no token endpoint' : whyUnknown(own));
+  if (own === null) return clientUnchecked('the portal has no token endpoint');
+  const isOther = answers.every((answer) => answer.own.isOther);
+  return { ...clientUnchecked(whyUnknown(own)), ...(isOther && { wrongKey: tokenKey }) };
 }
 
 /** What the answer to a request as the hub says of it, see `InspectedPortal.probeClient`. */
@@ -109,7 +130,7 @@ function clientAccepted(answer: string): PortalCheck {
 /** @param answer what the portal responded */
 export function clientRejected(answer: string, location: CredentialLocation): PortalCheck {
   const detail = `the portal does not accept the hub as its client (${answer}): correct ${describeCredentials(location, 'or')}, and ${howToApplyCorrection(location)}`;
-  return { name: 'client', result: 'fail', detail };
+  return { name: 'client', result: 'fail', detail, wrongKey: 'client_id' };
 }
 
 /** @param why as the end of a sentence */

@@ -4,6 +4,7 @@ import { eventually, HubProcess } from '../support/hub-process.ts';
 import { rememberSecrets } from '../support/logs.ts';
 import { type PageResponse, PageVisitor } from '../support/page-visitor.ts';
 import { startPortal } from '../support/portal.ts';
+import { httpResponse, startRawServer } from '../support/raw-server.ts';
 
 const parts = new AsyncDisposableStack();
 let emulator: Emulator;
@@ -109,6 +110,25 @@ it('a rejected client without a secret is told nothing of a secret', async () =>
   const { status, text } = await send('/portals/add', other);
   expect([status, text]).toEqual([409, expect.stringContaining('The portal does not accept this client ID. Compare')]);
   expect(text).not.toContain('client_secret-problem');
+});
+
+it('an address at which something else answers is wrong at its field, and nothing is stored', async () => {
+  await using other = await startRawServer((socket) => socket.end(httpResponse(404, '{"error":"not_found"}')));
+  const { baseUrl, frontendUrl } = emulator;
+  for (const [fields, wrong] of [
+    [{ base_url: other.origin }, ['base_url']],
+    [{ frontend_url: other.origin }, ['frontend_url']],
+    [{ base_url: other.origin, frontend_url: other.origin }, ['base_url', 'frontend_url']],
+    [{ cloud: 'other', issuer: other.origin }, ['issuer']],
+    [{ base_url: frontendUrl, frontend_url: baseUrl }, frontendUrl === baseUrl ? null : ['base_url', 'frontend_url']],
+  ] as const) {
+    if (wrong === null) continue;
+    const { status, text } = await send('/portals/add', { ...helper(), ...fields });
+    const found = [...text.matchAll(/id="(\w+)-problem">This address answers, but/g)].map(([, key]) => key);
+    expect([status, found]).toEqual([400, wrong]);
+    expect(text).not.toContain('does not accept this client ID');
+  }
+  expect(await names()).toEqual(['declared']);
 });
 
 it('the pages that change or remove a cloud say at once that the configuration declares it, or that it is gone', async () => {

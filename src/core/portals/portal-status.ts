@@ -36,6 +36,11 @@ export interface PortalCheck {
   readonly result: 'ok' | 'warn' | 'fail';
   /** One line: what was found, and what to do if something must be done. */
   readonly detail: string;
+  /**
+   * The key of the portal's table that is wrong: `client_id` if the portal does not accept the client, and otherwise an
+   * address at which something else answers. Left out if none is known to be wrong.
+   */
+  readonly wrongKey?: 'client_id' | 'base_url' | 'frontend_url' | 'issuer' | 'token_endpoint';
 }
 
 /** An endpoint that the portal's metadata has moved to another origin. The hub uses the former one meanwhile. */

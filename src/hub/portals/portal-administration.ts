@@ -96,8 +96,13 @@ export function createPortalAdministration(context: PortalAdministrationContext,
     }
     await using tried = await connectPortals([configuration], { ...context, store: NO_STORE, log: null });
     const checks = (await tried.inspect(name)?.check(() => clock.now().wall)) ?? [];
-    if (checks.some((check) => check.name === 'client' && check.result === 'fail'))
-      return { kind: 'client_rejected', checks };
+    const wrong = new Map(
+      checks.flatMap(({ wrongKey, detail }) => (wrongKey === undefined ? [] : [[wrongKey, detail]])),
+    );
+    // Another server may reject the client of this portal.
+    const addresses = new Map([...wrong].filter(([key]) => key !== 'client_id' && Object.hasOwn(table, key)));
+    if (addresses.size > 0) return { kind: 'other_address', problems: addresses };
+    if (wrong.has('client_id')) return { kind: 'client_rejected', checks };
     // The data that a person has entered counts, not what the portal said of its endpoints before.
     const reload = await reloads.prepareAfter(() =>
       added.change((stored) => {

@@ -87,9 +87,13 @@ export function serveAddPortal(guard: AuthenticatedRoutes, options: PortalPagesO
       const result = await submission.administration.addPortal(newPortal(form, typed, before));
       if (result.kind === 'client_rejected')
         return answer(409, { client_id: hasSecret ? texts.portal.rejected : texts.portal.rejectedWithoutSecret });
-      if (result.kind === 'invalid') {
+      if (result.kind !== 'added') {
         const wrong = form.fields.filter(({ key }) => result.problems.has(key));
-        return answer(400, Object.fromEntries(wrong.map((field) => [field.key, invalidText(texts, field, sent)])));
+        const textOf = (field: CloudField) =>
+          result.kind === 'other_address' && field.address !== undefined
+            ? texts.portal.otherAddress[field.address]
+            : invalidText(texts, field, sent);
+        return answer(400, Object.fromEntries(wrong.map((field) => [field.key, textOf(field)])));
       }
       afterResponse(submission.reply.raw, result.reload.start);
       return submission.reply.redirect(
@@ -210,7 +214,9 @@ function newPortal(
   { name, again, fields }: TypedPortal,
   before: Readonly<Record<string, unknown>> | null,
 ): NewPortal {
-  const entered = known.map((field) => [field.key, valueIn(fields, field)] as const).filter(([, value]) => value !== '');
+  const entered = known
+    .map((field) => [field.key, valueIn(fields, field)] as const)
+    .filter(([, value]) => value !== '');
   const isVariable = (key: string) => key.startsWith('variables.');
   const variables = entered.flatMap(([key, value]) =>
     isVariable(key) ? [[key.slice('variables.'.length), value]] : [],

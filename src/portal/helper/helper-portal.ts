@@ -18,6 +18,7 @@ import {
   checkClient,
   checkConnections,
   clientRejected,
+  isOtherEndpoint,
   MADE_UP,
   NO_REVOCATION,
   probeAnswer,
@@ -118,7 +119,7 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     return withoutRedirect.kind === 'link' ? { ...withoutRedirect, redirectRejected: outcome.detail } : withoutRedirect;
   }
 
-  async #requestLink(redirectUrl: string | null, signal?: AbortSignal): Promise<LoginLinkOutcome> {
+  async #requestLink(redirectUrl: string | null, signal?: AbortSignal): Promise<ConfigOutcome> {
     const redirect = redirectUrl === null ? null : this.redirectAddress;
     const url = new URL(`/external/oauth2helper/config/${this.#options.clientId}`, this.#options.baseUrl);
     if (redirectUrl !== null) url.searchParams.set('redirect_url', redirectUrl);
@@ -131,12 +132,13 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
       const key = `portals.${this.#options.credentialLocation.portal}.base_url`;
       const found = redirect === undefined ? `HTTP ${status}` : describeRedirect(status, redirect, key);
       const detail = `the config endpoint responded with ${found}`;
-      if (status !== 404) return { kind: 'rejected', detail, portalTime };
+      const isOther = isOtherEndpoint(status);
+      if (status !== 404) return { kind: 'rejected', detail, portalTime, isOther };
       const unknown = `the portal does not know this client_id: check portals.${this.#options.credentialLocation.portal}.client_id (${detail})`;
-      return { kind: 'rejected', detail: unknown, clientUnknown: true, portalTime };
+      return { kind: 'rejected', detail: unknown, clientUnknown: true, portalTime, isOther };
     }
     const link = status === 200 ? parseLoginEndpoints(response.body) : null;
-    if (link === null) return unusableResponse(response);
+    if (link === null) return { ...unusableResponse(response), isOther: status < 300 };
     const foreign = Object.values(link).find((address: string) => !this.#isOnConfiguredOrigin(address));
     if (foreign === undefined)
       return { kind: 'link', link: { kind: 'poll', ...normalizeLink(link), redirect }, portalTime };
@@ -195,13 +197,17 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     const { portal } = credentialLocation;
     const connections = checkConnections(helperAddresses(portal, this.#options), { route: this.#options, wall });
     const link = await this.#requestLink(null);
-    const endpoints = checkConfigEndpoint(link, portal, revocationEndpoint);
-    if (link.kind === 'rejected' && link.clientUnknown)
-      return [endpoints, ...(await connections), clientRejected(link.detail, credentialLocation)];
     const probes = (['refresh', 'code'] as const).map((operation): ClientProbe => {
       return (client) => this.#probe(operation, client);
     });
-    return [endpoints, ...(await connections), await checkClient(probes, credentialLocation)];
+    const client = await checkClient(probes, credentialLocation, 'frontend_url');
+    // Any server answers 404 to what it does not know; the portal's own token endpoint says the same of the client.
+    const isUnknown = link.kind === 'rejected' && link.clientUnknown === true && client.wrongKey === 'client_id';
+    return [
+      checkConfigEndpoint(link, isUnknown, portal, revocationEndpoint),
+      ...(await connections),
+      isUnknown ? clientRejected(link.detail, credentialLocation) : client,
+    ];
   }
 
   async probeClient(): ReturnType<InspectedPortal['probeClient']> {
@@ -271,8 +277,13 @@ export function helperAddresses(
   ];
 }
 
-/** What a response of the config endpoint says about the configured origins. */
-function checkConfigEndpoint(outcome: LoginLinkOutcome, portal: string, revocation: string | null): PortalCheck {
+/** What a response of the config endpoint says about the configured origins. @param isUnknown whether the client is */
+function checkConfigEndpoint(
+  outcome: ConfigOutcome,
+  isUnknown: boolean,
+  portal: string,
+  revocation: string | null,
+): PortalCheck {
   const keys = `portals.${portal}.base_url and portals.${portal}.frontend_url`;
   const without = revocation === null ? `, ${NO_REVOCATION}` : '';
   if (outcome.kind === 'link')
@@ -281,10 +292,14 @@ function checkConfigEndpoint(outcome: LoginLinkOutcome, portal: string, revocati
       result: 'ok',
       detail: `the config endpoint returns the endpoints of a login${without}`,
     };
-  if (outcome.kind === 'rejected' && outcome.clientUnknown)
-    return { name: 'endpoints', result: 'ok', detail: 'the config endpoint responds' };
-  return { name: 'endpoints', result: 'fail', detail: `${outcome.detail}: check ${keys}` };
+  if (isUnknown) return { name: 'endpoints', result: 'ok', detail: 'the config endpoint responds' };
+  const failed = { name: 'endpoints', result: 'fail', detail: `${outcome.detail}: check ${keys}` } as const;
+  if (outcome.kind === 'foreign_origin') return { ...failed, wrongKey: 'frontend_url' };
+  return outcome.isOther ? { ...failed, wrongKey: 'base_url' } : failed;
 }
+
+/** `isOther`: something else than the config endpoint has answered. */
+type ConfigOutcome = LoginLinkOutcome & { readonly isOther?: boolean };
 
 /** Reserved and unreserved characters (RFC 3986, 2.2 and 2.3). */
 const URI_PATTERN = /^[\w.~:/?#[\]@!$&'()*+,;=%-]+$/;

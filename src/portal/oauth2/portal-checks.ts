@@ -66,8 +66,11 @@ async function checkDiscovery({ settings, credentialLocation, metadata }: CheckC
   const { moved } = metadata;
   if (moved !== null) return { name, result: 'fail', detail: describeMovedEndpoint(credentialLocation, moved) };
   if (problem === null) return { name, result: 'ok', detail: `${issuer} describes its endpoints` };
-  const advice = `check the internet connection and portals.${credentialLocation.portal}.issuer`;
-  return { name, result: 'fail', detail: `${problem.replace(/^discovery: /, '')}: ${advice}` };
+  const { detail, isOther } = problem;
+  const key = `portals.${credentialLocation.portal}.issuer`;
+  const advice = isOther ? `correct ${key}` : `check the internet connection and ${key}`;
+  const found = `${detail.replace(/^discovery: /, '')}: ${advice}`;
+  return { name, result: 'fail', detail: found, ...(isOther && { wrongKey: 'issuer' as const }) };
 }
 
 /** Asks the endpoints of a refresh and of a login. */
@@ -80,7 +83,11 @@ async function checkClientAt(
   const login: ClientProbe = usesDeviceCode
     ? async (client) => deviceAnswer(await requestDeviceCode(server, client))
     : (client) => requestTokens(server, 'code', client);
-  return checkClient([(client) => requestTokens(server, 'refresh', client), login], credentialLocation);
+  return checkClient(
+    [(client) => requestTokens(server, 'refresh', client), login],
+    credentialLocation,
+    'token_endpoint',
+  );
 }
 
 function deviceAnswer(outcome: LoginLinkOutcome): ProbeAnswer {

@@ -131,12 +131,12 @@ export class MetadataSource {
   }
 
   /** Fetches the document now, whatever is known. @returns why it can't be used; null if it can */
-  async check(): Promise<string | null> {
+  async check(): Promise<Unavailable | null> {
     const { issuer } = this.#settings;
     if (issuer === null) return null;
-    if (this.#document === null && !(await this.#loadSaved(issuer))) return UNREADABLE;
+    if (this.#document === null && !(await this.#loadSaved(issuer))) return unavailable(UNREADABLE);
     await this.#fetch(issuer);
-    return this.#failure?.detail ?? null;
+    return this.#failure;
   }
 
   #server(document: Partial<Document>): AuthorizationServer {
@@ -222,10 +222,11 @@ async function fetchDocument(issuer: string, http: PooledHttpClient): Promise<Fe
     const target = redirect === undefined ? '' : `, a redirect to ${redirect}`;
     problem = { ...unavailable(`discovery: HTTP ${status} at ${issuer}${target}`), retryAfter, portalTime };
     if (status === 429 || status >= 500) break;
+    problem = { ...problem, isOther: true };
     if (status !== 200) continue;
     const document = parseBody(documentSchema, body);
     if (document === null || !isSameIssuerIdentifier(document.issuer, issuer)) {
-      page ??= unavailable(describeUnusable(body, issuer));
+      page ??= { ...unavailable(describeUnusable(body, issuer)), isOther: true };
       continue;
     }
     const finding = findProblem(document, issuer);
@@ -251,7 +252,8 @@ function describeUnusable(body: string, issuer: string): string {
     : `discovery: the document at ${issuer} names another issuer, ${JSON.stringify(named.slice(0, 100))}: correct the key issuer`;
 }
 
-type Unavailable = Unreachable & { readonly portalTime: number | null };
+/** Why there is no metadata. `isOther`: the server answers, but is not that issuer. */
+type Unavailable = Unreachable & { readonly portalTime: number | null; readonly isOther?: true };
 
 type Exchange = Awaited<ReturnType<PooledHttpClient['send']>>;
 

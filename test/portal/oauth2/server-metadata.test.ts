@@ -154,7 +154,7 @@ test('no document is fetched while the saved one can not be read, because it cou
     kind: 'unavailable',
     problem: { detail: expect.stringContaining('saved') },
   });
-  expect(await source.check()).toContain('saved');
+  expect((await source.check())?.detail).toContain('saved');
   expect(server.requests).toEqual([]);
   isAway = false;
   expect(await source.get()).toMatchObject({ kind: 'server' });

@@ -43,10 +43,15 @@ export const portal: typeof english.portal = {
     origin: 'Das ist nicht gültig. Nach dem Namen folgt in der Adresse nichts mehr, wie bei „https://portal.example“.',
     issuer: 'Das ist nicht gültig. Die Adresse hat die Form „https://id.example“, ohne „?“ und „#“.',
   },
+  otherAddress: {
+    origin:
+      'Diese Adresse antwortet, aber nicht wie erwartet. Vergleichen Sie sie; vielleicht sind die beiden Adressen vertauscht. Es wurde nichts gespeichert.',
+    issuer:
+      'Diese Adresse antwortet, ist aber nicht die eines Portals. Vergleichen Sie sie. Es wurde nichts gespeichert.',
+  },
   rejected:
     'Das Portal nimmt diese Client-ID mit diesem Client-Secret nicht an. Vergleichen Sie beide. Es wurde nichts gespeichert.',
-  rejectedWithoutSecret:
-    'Das Portal nimmt diese Client-ID nicht an. Vergleichen Sie sie. Es wurde nichts gespeichert.',
+  rejectedWithoutSecret: 'Das Portal nimmt diese Client-ID nicht an. Vergleichen Sie sie. Es wurde nichts gespeichert.',
   starting: 'Der Hub startet mit dem neuen Portal',
   startingText: 'Das dauert einige Sekunden. Die Seite aktualisiert sich von selbst.',
   notStarted: 'Der Hub konnte mit diesem Portal nicht starten',
