@@ -11,7 +11,7 @@ import {
   type TokenResult,
 } from '../core/lan-service.ts';
 import { isInstallerInitiated, type Pairing, preferredLink } from '../core/pairings/pairing.ts';
-import { typedUserCode } from '../core/portals/login-link.ts';
+import { toShownLink } from '../core/portals/login-link.ts';
 import { withTimeout } from '../system/clock.ts';
 import { sha256 } from '../system/secret-hash.ts';
 import type { Broker } from './open-broker.ts';
@@ -211,8 +211,7 @@ export function createLanService(
       return {
         pairing,
         ...pairedConnection(pairing),
-        authorizeUrl: link?.authorizeUrl ?? null,
-        userCode: link === undefined ? null : typedUserCode(link),
+        link: link === undefined ? null : toShownLink(link),
       };
     },
     async receiveCallback(nonce, callback, { batchToken, ...browser }) {

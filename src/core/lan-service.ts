@@ -5,6 +5,7 @@ import type { Named } from './name.ts';
 import type { AuthorizationResponse, StatefulResponse } from './pairings/authorization-response.ts';
 import type { Pairing, PairingFailureReason } from './pairings/pairing.ts';
 import type { BatchForBrowser, BatchLoginLinkResult } from './pairings/pairing-batch.ts';
+import type { ShownLink } from './portals/login-link.ts';
 import type { ProblemCode } from './reports/problem.ts';
 import type { Secret } from './secret.ts';
 
@@ -166,15 +167,12 @@ interface RedirectResult extends FoundPairing {
 /** The pairing of a short link. */
 interface ShortLinkResult extends FoundPairing {
   /** The pairing link to redirect to; null if there is none at the moment, or if the pairing has ended. */
-  readonly authorizeUrl: string | null;
-  /** What the person types there; null if nothing. */
-  readonly userCode: string | null;
+  readonly link: ShownLink | null;
 }
 
 /** The result of a request for the portal's login link. */
 export type LoginLinkResult =
-  /** `userCode`: what the person types there; left out if nothing. */
-  | { readonly kind: 'link'; readonly authorizeUrl: string; readonly userCode?: string }
+  | ({ readonly kind: 'link' } & ShownLink)
   /** The portal is unreachable at the moment. */
   | { readonly kind: 'unreachable' }
   /** Too many other pairings use the portal. */

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
-import type { LoginLinkResult } from '../core/lan-service.ts';
+import type { ShownLink } from '../core/portals/login-link.ts';
 import type { Secret } from '../core/secret.ts';
 import { sendPublicPage } from './document.ts';
 import { BROWSER_TOKEN_COOKIE, setCallbackCookie } from './http.ts';
@@ -15,13 +15,13 @@ interface CodePageOptions {
 }
 
 /**
- * Leads a browser to the portal. If the person must type a code there, a page shows it first.
+ * Leads a browser to the portal. If the person types a code there, or compares one, a page shows it first.
  * @param browserToken see `LanService.browserToken`
  */
 export function sendToPortal(
   reply: FastifyReply,
   context: PageContext,
-  { authorizeUrl, userCode }: Pick<Extract<LoginLinkResult, { kind: 'link' }>, 'authorizeUrl' | 'userCode'>,
+  { authorizeUrl, userCode, containsUserCode }: ShownLink,
   browserToken: Secret,
   { note = '', next }: CodePageOptions = {},
 ): FastifyReply {
@@ -29,9 +29,9 @@ export function sendToPortal(
   const { portalCode: texts } = context.texts;
   const link = next === undefined ? '' : html`<p><a href="${next}">${context.texts.batch.openHubPage}</a></p>`;
   return sendPublicPage(reply, 200, context, {
-    heading: texts.heading,
+    heading: containsUserCode ? texts.compareHeading : texts.heading,
     severity: null,
-    body: html`<p>${texts.text} ${note}</p>
+    body: html`<p>${containsUserCode ? texts.compare : texts.text} ${note}</p>
 <p class="code">${userCode}</p>
 <p><a class="button" href="${authorizeUrl}" target="_blank" rel="noreferrer">${texts.logIn(URL.parse(authorizeUrl)?.host ?? authorizeUrl)}</a></p>
 <p class="quiet">${next === undefined ? texts.after : texts.afterInBatch}</p>

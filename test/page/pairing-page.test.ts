@@ -142,16 +142,17 @@ describe.each([
     },
   );
 
-  it('the page of a pairing shows a code of the portal as text, and opens a tab only if it must be typed', () => {
+  it('the page of a pairing shows a code of the portal as text, and opens a tab if the login does not lead back to the hub', () => {
     const link = { event: 'waiting', authorizeUrl: 'https://portal.example/a', expiresIn: 840 } as const;
     const typed = shown(texts, { status: { ...link, userCode: '<b>12&3' } });
     expect(typed).toContain('>&#60;b&#62;12&#38;3</p>');
     expect(typed).toContain(texts.pairing.enterCode);
-    expect(typed).toContain('target="_blank"');
     const compared = shown(texts, { status: { ...link, userCode: '123', containsUserCode: true } });
     expect(compared).toContain(texts.pairing.compareCode);
-    expect(compared).not.toContain('target="_blank"');
-    expect(shown(texts, { status: link })).not.toContain('user-code');
+    const redirected = shown(texts, { status: link });
+    expect(redirected).not.toContain('user-code');
+    expect(redirected).not.toContain('target="_blank"');
+    expect(shown(texts, { status: { ...link, endsAtPortal: true } })).toContain('target="_blank"');
   });
 
   it('the page of a pairing has no buttons during the code exchange, and reports a lost answer', () => {

@@ -89,7 +89,7 @@ describe('a portal whose code a person types', () => {
   });
 });
 
-it('a portal whose link contains the code: the page asks to compare it, and the code of an appliance leads there', async () => {
+it('a portal whose link contains the code: the page asks to compare it, also that for the code of an appliance', async () => {
   await using parts = new AsyncDisposableStack();
   const side = await startDeviceHub(parts, true);
   const path = await begin(side, 'wallbox');
@@ -98,11 +98,14 @@ it('a portal whose link contains the code: the page asks to compare it, and the 
   expect(text).toContain(`id="user-code">${code}<`);
   expect(text).toContain(en.pairing.compareCode);
   expect(text).not.toContain(en.pairing.enterCode);
-  expect(text).not.toContain('target="_blank"');
+  // After the login the browser is at the portal, from which nothing leads back.
+  expect(text).toContain('target="_blank"');
   await side.emulator.approveDevice({ userCode: code, deny: true });
   await eventually(async () => (await side.visitor.get(path)).text.includes(en.result.reasons.refused_by_user));
 
   const { userCode } = await side.client.beginDeviceFlow(await side.hub.addAppliance('inverter'));
-  const { headers } = await side.visitor.post('/pair', { user_code: userCode });
-  expect(headers['location']).toBe(`${side.emulator.frontendUrl}/oauth2/device?user_code=${pendingCode(side)}`);
+  const shown = await side.visitor.post('/pair', { user_code: userCode });
+  const link = `${side.emulator.frontendUrl}/oauth2/device?user_code&#61;${pendingCode(side)}" target="_blank"`;
+  for (const part of [en.portalCode.compareHeading, en.portalCode.notOfAppliance, `>${pendingCode(side)}<`, link])
+    expect(shown.text).toContain(part);
 });

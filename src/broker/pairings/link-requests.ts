@@ -6,7 +6,7 @@ import {
   type PairingFailureReason,
   preferredLink,
 } from '../../core/pairings/pairing.ts';
-import { type LoginLink, typedUserCode } from '../../core/portals/login-link.ts';
+import { type LoginLink, toShownLink } from '../../core/portals/login-link.ts';
 import type { LoginLinkOutcome } from '../../core/portals/portal.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/token-buckets.ts';
@@ -193,8 +193,7 @@ export class LinkRequests {
 
 /** A link as the result of a request for one. */
 export function toLinkResult(link: LoginLink): Extract<LoginLinkResult, { kind: 'link' }> {
-  const userCode = typedUserCode(link);
-  return { kind: 'link', authorizeUrl: link.authorizeUrl, ...(userCode !== null && { userCode }) };
+  return { kind: 'link', ...toShownLink(link) };
 }
 
 function failureReason(

@@ -9,6 +9,7 @@ import {
   type PairingStatus,
   type PairingView,
 } from '../../core/pairings/pairing-administration.ts';
+import { toShownLink } from '../../core/portals/login-link.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { PairingBatches } from './pairing-batches.ts';
@@ -262,14 +263,14 @@ function linkFields(
   const shownLink = linksOf(step).find((link) => linkKey(link) === shown);
   const isShown = shownLink !== undefined && !isStaleLink(shownLink, redirect);
   const link = (isShown ? shownLink : preferredLink(step, redirect)) ?? step.link;
-  const { authorizeUrl, kind, ...rest } = link;
+  const { kind } = link;
   const isReplaced = shown !== null && linkKey(link) !== shown;
   const left = runner.linkTimeLeft(link);
   return {
-    authorizeUrl,
+    ...toShownLink(link),
     expiresIn: Math.ceil(left / 1000),
     ...(left < runner.timeLeft && { isRenewed: true }),
-    ...('userCode' in rest && { userCode: rest.userCode, ...(rest.containsUserCode && { containsUserCode: true }) }),
+    ...(link.redirect === null && { endsAtPortal: true }),
     ...(kind === 'redirect' && { acceptsAddress: true }),
     ...(isReplaced && { reason: shownLink === undefined ? 'link_ended' : 'address_changed' }),
   };

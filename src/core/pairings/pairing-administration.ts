@@ -2,6 +2,7 @@ import { Failure } from '../failure.ts';
 import type { RejectedResponseReason } from '../lan-service.ts';
 import type { Named } from '../name.ts';
 import type { CredentialLocation } from '../portals/identity.ts';
+import type { ShownLink } from '../portals/login-link.ts';
 import type { Pairing, PairingFailureReason } from './pairing.ts';
 import type { PairingBatch } from './pairing-batch.ts';
 
@@ -23,18 +24,15 @@ export interface UnconfirmedLogin {
 export type PairingStatus =
   /** The hub has not reached the portal yet, and keeps trying. */
   | { readonly event: 'connecting'; readonly problem: string | null; readonly expiresIn: number }
-  | {
+  | ({
       readonly event: 'waiting';
-      readonly authorizeUrl: string;
       /**
        * The short link: it redirects to `authorizeUrl`, in the home network only; left out while the hub has no address
        * there.
        */
       readonly shortUrl?: string;
-      /** What a person enters at `authorizeUrl` (RFC 8628, 3.3); left out if the login needs none. */
-      readonly userCode?: string;
-      /** Whether the address contains the user code, so that a person only compares it; left out if not. */
-      readonly containsUserCode?: true;
+      /** The portal does not send the browser to the hub after the login; left out if it does. */
+      readonly endsAtPortal?: true;
       /** The login ends with a redirect, so the address on which a browser ends can be pasted; left out if not. */
       readonly acceptsAddress?: true;
       /** Seconds until a person can no longer log in through this link. */
@@ -47,7 +45,7 @@ export type PairingStatus =
       readonly lastFailure?: PairingFailureReason;
       /** Left out if there are none; `latchkey pair --json` does not print them. */
       readonly unconfirmed?: readonly UnconfirmedLogin[];
-    }
+    } & ShownLink)
   /** `missingScope`: what was requested and the portal did not grant; left out if nothing. */
   | { readonly event: 'paired'; readonly scope: string | null; readonly missingScope?: readonly string[] }
   /** `message`: why it failed and what to do next, for people at the command line. */

@@ -1,3 +1,4 @@
+import type { ShownLink } from '../portals/login-link.ts';
 import type { Secret } from '../secret.ts';
 import type { PairingFailureReason } from './pairing.ts';
 
@@ -63,8 +64,8 @@ export interface BatchForBrowser {
 
 /** The result of a request to continue with the next connection of a batch. */
 export type BatchLoginLinkResult =
-  /** `pairing`: the id of the next appliance's pairing; `userCode`: what the person types there, left out if nothing. */
-  | { readonly kind: 'link'; readonly pairing: string; readonly authorizeUrl: string; readonly userCode?: string }
+  /** `pairing`: the id of the next appliance's pairing. */
+  | ({ readonly kind: 'link'; readonly pairing: string } & ShownLink)
   /** The portal is unreachable at the moment; the pairing of this connection, by its title, waits for it. */
   | { readonly kind: 'unreachable'; readonly connection: string }
   /** This browser has not brought an accepted code of the batch: an installer can continue on the hub's page. */

@@ -58,6 +58,22 @@ export interface DeviceLink extends AnyLink {
   readonly lifetime: number;
 }
 
+/** A link as people see it. */
+export interface ShownLink {
+  readonly authorizeUrl: string;
+  /** What a person types there, or compares before going there; left out if there is no code. */
+  readonly userCode?: string;
+  /** Whether the address contains the code, so that a person only compares it; left out if not. */
+  readonly containsUserCode?: true;
+}
+
+/** What a person needs of a link. */
+export function toShownLink(link: LoginLink): ShownLink {
+  const { authorizeUrl, kind } = link;
+  if (kind !== 'device') return { authorizeUrl };
+  return { authorizeUrl, userCode: link.userCode, ...(link.containsUserCode && { containsUserCode: true }) };
+}
+
 /** What a person must type at a link; null if the link needs nothing, or contains it. */
 export function typedUserCode(link: LoginLink): string | null {
   return link.kind === 'device' && !link.containsUserCode ? link.userCode : null;

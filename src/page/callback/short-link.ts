@@ -31,12 +31,12 @@ export function serveShortLink(
         text: result.unknownLinkText,
       });
     }
-    const { pairing, authorizeUrl, userCode } = found;
+    const { pairing, link } = found;
     const { kind } = pairing.step;
     if (kind === 'exchanging' || kind === 'ended') {
       return sendMessagePage(reply, 200, context, pairingMessage(pairing, found, context.texts));
     }
-    if (authorizeUrl === null) {
+    if (link === null) {
       const { waitingForPortal: heading, waitingForPortalText: text } = texts;
       return sendMessagePage(reply, 200, context, {
         severity: 'waiting',
@@ -45,7 +45,6 @@ export function serveShortLink(
         reloadAfter: RELOAD_SECONDS,
       });
     }
-    const link = { authorizeUrl, ...(userCode !== null && { userCode }) };
     return sendToPortal(reply, context, link, service.browserToken(pairing.id));
   });
 }

@@ -22,7 +22,7 @@ export function renderLoginLink(
   const { pairing: texts } = allTexts;
   // Portals do not let other sites frame their login.
   const isFramed = ingress !== undefined;
-  const { authorizeUrl, userCode, containsUserCode = false, acceptsAddress = false } = status;
+  const { authorizeUrl, userCode, containsUserCode = false, acceptsAddress = false, endsAtPortal = false } = status;
   const pastePath = pasteAddressPath(id);
   const button = portal === null ? texts.logIn : texts.logInAt(portal);
   const end = acceptsAddress ? loginEnd(authorizeUrl, req) : null;
@@ -37,7 +37,7 @@ export function renderLoginLink(
       ? ''
       : html`<p>${containsUserCode ? texts.compareCode : texts.enterCode}</p><p class="user-code" id="user-code">${userCode}</p>`;
   const paste = acceptsAddress ? html`<a class="back" id="paste" href="${pastePath}">${texts.paste.question}</a>` : '';
-  return html`!${renderButton(button, authorizeUrl, isFramed || (userCode !== undefined && !containsUserCode))}
+  return html`!${renderButton(button, authorizeUrl, isFramed || endsAtPortal)}
 !${code}
 !${renderQrCode(texts, authorizeUrl, acceptsAddress)}
 !${paste}`;

@@ -56,6 +56,9 @@ export const userCode: typeof english.userCode = {
 export const portalCode: typeof english.portalCode = {
   heading: 'Das Portal fragt nach einem Code',
   text: 'Öffnen Sie das Portal und geben Sie dort diesen Code ein. Das Portal öffnet sich in einem neuen Tab, damit Sie zum Code zurückkehren können.',
+  compareHeading: 'Das Portal zeigt einen Code',
+  compare:
+    'Öffnen Sie das Portal und machen Sie dort nur weiter, wenn es diesen Code zeigt. Das Portal öffnet sich in einem neuen Tab, damit Sie zum Code zurückkehren können.',
   notOfAppliance: 'Es ist nicht der Code, den das Gerät anzeigt.',
   logIn: (host) => `Bei ${host} anmelden`,
   after:

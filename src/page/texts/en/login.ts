@@ -60,6 +60,10 @@ export const portalCode = {
   heading: 'The portal asks for a code',
   /** The code follows. */
   text: 'Open the portal, and enter this code there. The portal opens in a new tab, so you can come back to the code.',
+  compareHeading: 'The portal shows a code',
+  /** The code follows. */
+  compare:
+    'Open the portal, and continue there only if it shows this code. The portal opens in a new tab, so you can come back to the code.',
   notOfAppliance: 'It is not the code that the appliance shows.',
   /** @param host of the address that the button opens */
   logIn: (host: string) => `Log in at ${host}`,
