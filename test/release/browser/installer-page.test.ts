@@ -309,7 +309,7 @@ it('text at twice its size keeps words whole and buttons large enough for a fing
   await expectUsable(visit, 'installer-magnified');
 });
 
-it('a tap copies the new secret of an appliance', async () => {
+it('a tap copies the new secret of an appliance, and a redirect address in its field', async () => {
   await using visit = await signedIn();
   const { page } = visit;
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin });
@@ -317,6 +317,11 @@ it('a tap copies the new secret of an appliance', async () => {
   const button = page.locator('[data-copy="client-secret"]');
   await button.tap();
   await eventually(async () => (await button.textContent()) === 'Copied');
-  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(secret);
+  const copied = () => page.evaluate(() => navigator.clipboard.readText());
+  expect(await copied()).toBe(secret);
+  await page.goto(`${origin}/portals/add?cloud=tibber`);
+  await page.locator('#redirect_uri').fill('https://you.example/relay.html');
+  await page.locator('[data-copy="redirect_uri"]').tap();
+  await eventually(async () => (await copied()) === 'https://you.example/relay.html');
   expect(visit.browserErrors).toEqual([]);
 });
