@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { Failure } from '../core/failure.ts';
+import { isInCheckout } from '../system/command-invocation.ts';
 import { isInContainer } from '../system/container.ts';
 
 /**
@@ -28,13 +29,16 @@ export async function findControlSocket(paths: readonly string[]): Promise<strin
       `this user has no access to the hub at ${forbidden}: run the command with sudo, or join the group ("sudo usermod -aG latchkey-admin $USER", then log in again)`,
     );
   }
-  const how = isInContainer()
-    ? 'start its container, and run this command in that one ("podman exec" or "docker exec")'
-    : 'start it ("sudo systemctl start latchkey" if it is installed as a service, else "latchkey serve"; if the service is active, "systemctl status latchkey" says what it waits for)';
   throw new Failure(
     'hub_not_running',
-    `no hub is running here${problems.length === 0 ? '' : ` (${problems.join(', ')})`}: ${how}, or name its configuration with --config`,
+    `no hub is running here${problems.length === 0 ? '' : ` (${problems.join(', ')})`}: ${howToStart()}, or name its configuration with --config`,
   );
+}
+
+function howToStart(): string {
+  if (isInContainer()) return 'start its container, and run this command in that one ("podman exec" or "docker exec")';
+  if (isInCheckout()) return 'start it ("latchkey serve --test-mode" to try it out, "latchkey serve" to keep its data)';
+  return 'start it ("sudo systemctl start latchkey" if it is installed as a service, else "latchkey serve"; if the service is active, "systemctl status latchkey" says what it waits for)';
 }
 
 /** Connects to a Unix socket to find out whether a process listens. */

@@ -22,6 +22,11 @@ export function detectInvocation(
   };
 }
 
+/** Whether a developer runs this program from a checkout, by scripts/latchkey. */
+export function isInCheckout({ program }: CommandInvocation = detectInvocation()): boolean {
+  return /(^|\/)scripts\/latchkey$/.test(program);
+}
+
 /** The commands that use a running hub or its files, and below those that do not. */
 const HUB_COMMANDS =
   'appliance|backup|ca|connection|doctor|history|invite|notify|pair|portals?|refresh|registration|reload|restore|setup-code|site|snapshot|status|store-key|token|unpair';

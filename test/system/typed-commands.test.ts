@@ -75,5 +75,16 @@ test('a hub that was started from a checkout names that program in its log and o
 test('./scripts/latchkey names itself in messages by the path that was typed', async () => {
   const env = { ...process.env, LATCHKEY_HUB_CONTROL_SOCKET: '/nowhere/control.sock', LATCHKEY_CONFIG: '/dev/null' };
   const typed = await runCommand('../../scripts/latchkey', ['status'], { env, cwd: join(root, 'test/system') });
-  expect(typed).toMatchObject({ status: 1, stderr: expect.stringContaining('else "../../scripts/latchkey serve"') });
+  expect(typed).toMatchObject({
+    status: 1,
+    stderr: expect.stringContaining('"../../scripts/latchkey serve --test-mode" to try it out'),
+  });
+});
+
+test('scripts/demo shows its commands as it was started', async () => {
+  const mistyped = await runCommand('./scripts/demo', ['--atuo'], { cwd: root });
+  expect(mistyped).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining('(see "./scripts/latchkey demo --help")'),
+  });
 });
