@@ -57,7 +57,7 @@ async function serve(options: ServeOptions, service: SystemdNotifier): Promise<v
   const log = createLog(options.logLevel);
   installDaemonCrashHandler(log);
   const { openListeningSockets, runDaemon } = await import('../daemon/daemon.ts');
-  const configuration = await loadServeConfiguration(options, parts, log);
+  const { configuration, introduction } = await loadServeConfiguration(options, parts, log);
   const reloads = options.testMode === true ? undefined : await createReloads(configuration, options);
   reload = () => {
     if (reloads === undefined) log.warn('reload_unavailable');
@@ -74,7 +74,7 @@ async function serve(options: ServeOptions, service: SystemdNotifier): Promise<v
     async onHubStarted(hub) {
       // Not only at exit: a hub often ends by a power cut.
       flushCompileCache();
-      if (options.testMode === true) printStderr(await developerInstructions(hub, configuration));
+      if (introduction !== null) printStderr(`${introduction}\n${await developerInstructions(hub, configuration)}`);
     },
   });
 }
@@ -122,22 +122,22 @@ async function developerInstructions({ administration }: Hub, { portals }: Confi
   return `${page}\nTo try an appliance:\n\n  export ${variables.join(' ')}\n`;
 }
 
-/** @param parts receives what is started beside the hub, to dispose of it at the end */
+/**
+ * @param parts receives what is started beside the hub, to dispose of it at the end
+ * @returns `introduction`: what a developer reads once the hub has started in test mode; null without it
+ */
 async function loadServeConfiguration(
   options: ServeOptions,
   parts: AsyncDisposableStack,
   log: Log,
-): Promise<Configuration> {
+): Promise<{ configuration: Configuration; introduction: string | null }> {
   const { loadConfiguration } = await import('../configuration/configuration.ts');
   const configuration = await loadConfiguration(options.config, process.env);
-  if (options.testMode !== true) return configuration;
+  if (options.testMode !== true) return { configuration, introduction: null };
   const { isLocal, startTestPortal } = await import('./test-mode.ts');
   const { emulator, user, changed } = await startTestPortal(parts, configuration, log);
-  printStderr(
-    `The portal emulator is at ${emulator.frontendUrl}: log in as ${user.name} with the password ${user.password}`,
-  );
-  if (!isLocal(changed)) printStderr(OPEN_TO_NETWORK);
-  return changed;
+  const login = `The portal emulator is at ${emulator.frontendUrl}: log in as ${user.name} with the password ${user.password}`;
+  return { configuration: changed, introduction: isLocal(changed) ? login : `${login}\n${OPEN_TO_NETWORK}` };
 }
 
 const OPEN_TO_NETWORK =

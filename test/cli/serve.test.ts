@@ -1,9 +1,11 @@
+import { once } from 'node:events';
 import { mkdtempSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { spkiFingerprint } from '../../src/system/x509/certificates.ts';
-import { spawnLatchkey } from './command.ts';
+import { runLatchkey, spawnLatchkey } from './command.ts';
 
 test('serve --test-mode prints the variables for the appliance examples', async () => {
   const hub = spawnLatchkey(['serve', '--test-mode'], {
@@ -26,4 +28,18 @@ test('serve --test-mode prints the variables for the appliance examples', async 
     hub.process.kill('SIGTERM');
     await hub.ended;
   }
+});
+
+test('serve --test-mode names its portal only if the hub has started', async () => {
+  await using taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  const { status, stderr } = await runLatchkey(['serve', '--test-mode'], {
+    LATCHKEY_LAN_LISTEN: '127.0.0.1',
+    LATCHKEY_LAN_HTTP_PORT: String(port),
+    LATCHKEY_LAN_HTTPS_PORT: '0',
+  });
+  expect(status).toBe(1);
+  expect(stderr).toContain(String(port));
+  expect(stderr).not.toContain('The portal emulator is at');
 });
