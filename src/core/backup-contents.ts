@@ -12,6 +12,9 @@ const MAX_PASSPHRASE_LENGTH = 1024;
 /** Rejects input such as one key held down. */
 const MIN_DISTINCT_CHARACTERS = 5;
 
+/** What a passphrase for a new backup needs. */
+export const PASSPHRASE_RULE = `at least ${MIN_PASSPHRASE_LENGTH} characters, ${MIN_DISTINCT_CHARACTERS} of them different`;
+
 /**
  * The setting with the signed-in browsers of the hub's page. Backups leave it out: restoring one would sign in a
  * browser that has signed out since.
@@ -68,10 +71,7 @@ export function checkPassphrase(text: string): Secret {
   const characters = [...passphrase.reveal()];
   if (characters.length >= MIN_PASSPHRASE_LENGTH && new Set(characters).size >= MIN_DISTINCT_CHARACTERS)
     return passphrase;
-  throw new Failure(
-    'passphrase_weak',
-    `the passphrase is too weak: use at least ${MIN_PASSPHRASE_LENGTH} characters, ${MIN_DISTINCT_CHARACTERS} of them different, such as four random words`,
-  );
+  throw new Failure('passphrase_weak', `the passphrase is too weak: use ${PASSPHRASE_RULE}, such as four random words`);
 }
 
 /**

@@ -59,7 +59,7 @@ describe('latchkey backup', () => {
     await using hub = await serveFakeAdministration();
     const { file } = await setUp();
     const terminal = hub.onTerminal('backup', file);
-    await terminal.stdout(/Passphrase: /);
+    await terminal.stdout(/New passphrase \(at least 12 characters, 5 of them different\): /);
     terminal.process.stdin?.write(`${PASSPHRASE}\r`);
     const { status, stdout } = await terminal.reply(/Repeat the passphrase: /, `${PASSPHRASE}\r`);
     expect(status).toBe(0);
@@ -67,7 +67,7 @@ describe('latchkey backup', () => {
     expect(hub.administration.passphrases).toEqual([PASSPHRASE]);
 
     const mistyped = hub.onTerminal('backup', file, '--force');
-    await mistyped.stdout(/Passphrase: /);
+    await mistyped.stdout(/New passphrase/);
     mistyped.process.stdin?.write(`${PASSPHRASE}\r`);
     expect(await mistyped.reply(/Repeat the passphrase: /, 'something else\r')).toMatchObject({
       status: 1,

@@ -1,6 +1,7 @@
 import { dirname, resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
+import { PASSPHRASE_RULE } from '../../core/backup-contents.ts';
 import { Failure } from '../../core/failure.ts';
 import { reportFailure } from './output.ts';
 
@@ -49,10 +50,9 @@ export async function getPassphrase(file: string | undefined, isNew: boolean): P
       'there is no terminal to type the passphrase: put it in a file, and name it with --passphrase-file',
     );
   }
-  const [passphrase = '', repeated] = await promptHidden([
-    'Passphrase: ',
-    ...(isNew ? ['Repeat the passphrase: '] : []),
-  ]);
+  const [passphrase = '', repeated] = await promptHidden(
+    isNew ? [`New passphrase (${PASSPHRASE_RULE}): `, 'Repeat the passphrase: '] : ['Passphrase: '],
+  );
   if (isNew && repeated !== passphrase) {
     throw new Failure('request_invalid', 'the two passphrases are not the same: try again');
   }
