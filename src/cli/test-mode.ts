@@ -110,8 +110,8 @@ export async function startTestPortal(
   const stateDirectory = await temporaryStateDirectory(parts);
   const user = { name: 'demo', password: 'demo' };
   const [local] = isLocal(configuration) ? configuration.lan.listen : [];
-  const lan = local === undefined ? configuration.lan : { ...configuration.lan, address: local, mdns: false };
-  const host = local ?? lanAddress(lan.address) ?? '127.0.0.1';
+  const { lan } = configuration;
+  const host = local ?? lanAddress(lan.address, lan.listen) ?? '127.0.0.1';
   const client = { id: systemRandom.uuid(), secret: systemRandom.token(24), name: `Latchkey on ${configuration.name}` };
   const anyAddress = host.includes(':') ? '::' : '0.0.0.0';
   const emulator = parts.use(await startEmulator({ host: local ?? anyAddress, publicHost: host, clients: [client] }));
@@ -127,7 +127,6 @@ export async function startTestPortal(
   };
   const changed: Configuration = {
     ...configuration,
-    lan,
     stateDirectory,
     site: null,
     portals,

@@ -95,9 +95,10 @@ export class HubEndpoints implements HubLinks {
 /**
  * The hub's current address on the home network; null while there is none.
  * @param setting `lan.address`
+ * @param listen `lan.listen`
  */
-export function lanAddress(setting: string): string | null {
-  return readLan(setting).address?.address ?? null;
+export function lanAddress(setting: string, listen?: readonly string[]): string | null {
+  return readLan(setting, listen).address?.address ?? null;
 }
 
 /** The current addresses of the hub, and the configured one. */

@@ -1,6 +1,11 @@
 import type { NetworkInterfaceInfo } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { chooseLanAddress, lanAddresses, type NetworkInterfaces } from '../../src/mdns/networks/lan-address.ts';
+import {
+  chooseLanAddress,
+  isListenedOn,
+  lanAddresses,
+  type NetworkInterfaces,
+} from '../../src/mdns/networks/lan-address.ts';
 
 const LOOPBACK: NetworkInterfaces = { lo: [on('127.0.0.1/8', { internal: true }), on('::1/128', { internal: true })] };
 
@@ -62,6 +67,25 @@ describe('the address of the hub', () => {
       expect(chooseLanAddress({ [name]: [on('192.168.1.20/24')] }, { setting: 'auto' })?.interface).toBe(name);
     },
   );
+
+  it.each<[listen: string[], expected: string | null]>([
+    [['127.0.0.1'], '127.0.0.1'],
+    [['127.0.0.1', '::1', '10.2.0.1'], '10.2.0.1'],
+    [['127.0.0.1', '10.9.0.2'], '10.9.0.2'],
+    [['10.2.0.99'], null],
+    [['::'], 'fd00::4'],
+    [['0.0.0.0', '::'], '10.1.0.1'],
+  ])('a hub that listens on %j has an address that it listens on', (listen, expected) => {
+    const interfaces = {
+      ...LOOPBACK,
+      eth0: [on('10.1.0.1/24'), on('fd00::4/64')],
+      wlan0: [on('10.2.0.1/24')],
+      wg0: [on('10.9.0.2/32')],
+    };
+    const options = { setting: 'auto', listen, defaultRoutes: ['eth0'] };
+    expect(chooseLanAddress(interfaces, options)?.address ?? null).toBe(expected);
+    for (const address of lanAddresses(interfaces, options)) expect(isListenedOn(address, listen)).toBe(true);
+  });
 
   it('the address of the hub does not depend on the order of the interfaces', () => {
     const listed = Object.entries({ wlan0: [on('10.0.0.1/8')], eth1: [on('10.0.1.1/8')], eth0: [on('10.0.2.1/8')] });

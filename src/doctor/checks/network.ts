@@ -59,11 +59,15 @@ export async function checkNetwork(context: DoctorContext): Promise<CheckResult[
       ];
     }
     if (address.loopback)
-      return [ok(`${address.address}: only this machine can reach the hub, because lan.address is set to it`)];
+      return [
+        ok(
+          `${address.address}: only this machine can reach the hub, because ${setting === 'auto' ? 'lan.listen names only it' : 'lan.address is set to it'}`,
+        ),
+      ];
     const others = addresses.filter((other) => other !== address.address);
     const alternatives =
       others.length === 0 ? '' : `; also ${others.join(', ')}; if one of these is the right one, set it as lan.address`;
-    const text = `${address.address} on ${address.interface}, ${addressReason(setting, address.interface)}${alternatives}`;
+    const text = `${address.address} on ${address.interface}, ${addressReason(setting, listen, address.address, address.interface)}${alternatives}`;
     if (readDefaultRoutes().length > 0 || address.family === 'IPv6') return [ok(text)];
     return [
       warn(
@@ -83,8 +87,9 @@ function publishing(httpPort: number, httpsPort: number): string {
   return `publish the ports ${httpPort} and ${httpsPort} and set lan.address (LATCHKEY_LAN_ADDRESS) to the host's address in the home network`;
 }
 
-function addressReason(setting: string, name: string): string {
+function addressReason(setting: string, listen: readonly string[], address: string, name: string): string {
   if (setting !== 'auto') return isIP(setting) === 0 ? 'the interface of lan.address' : 'as set in lan.address';
+  if (listen.includes(address)) return 'as set in lan.listen';
   return readDefaultRoutes()[0] === name ? 'which has the default route' : 'the first interface in a home network';
 }
 

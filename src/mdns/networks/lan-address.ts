@@ -19,25 +19,42 @@ export interface LanAddress {
 export interface LanAddressOptions {
   /** `lan.address`: `auto`, an IP address, or an interface's name. */
   readonly setting: string;
+  /** `lan.listen`. With `auto` only an address that the hub listens on is chosen. Default: all addresses. */
+  readonly listen?: readonly string[];
   /** The interfaces with a default route, best first; they are preferred. */
   readonly defaultRoutes?: readonly string[];
 }
 
 /**
  * Chooses the hub's main address; null if there is none (yet). It prefers IPv4 to IPv6, then the interface of the best
- * default route, then a private address, then the first interface in the alphabet (`eth0` before `wlan0`). A configured
- * IP address is used as it is; a configured interface is used whatever network it leads to.
+ * default route, then a private address, then the first interface in the alphabet (`eth0` before `wlan0`). If the
+ * hub listens on none of these, it is an address that `lan.listen` names. A configured IP address is used as it is; a
+ * configured interface is used whatever network it leads to.
  */
 export function chooseLanAddress(interfaces: NetworkInterfaces, options: LanAddressOptions): LanAddress | null {
-  const { setting } = options;
-  if (isIP(setting) === 0) return candidateAddresses(interfaces, options)[0] ?? null;
-  const owner = Object.entries(interfaces).find(([, entries]) => entries?.some(({ address }) => address === setting));
+  const { setting, listen = [] } = options;
+  if (isIP(setting) !== 0) return describeAddress(interfaces, setting);
+  const [best] = candidateAddresses(interfaces, options);
+  if (best !== undefined || setting !== 'auto') return best ?? null;
+  const own = listen
+    .map((address) => describeAddress(interfaces, address))
+    .filter((one) => one.interface !== null || one.loopback);
+  return own.find(({ loopback }) => !loopback) ?? own[0] ?? null;
+}
+
+function describeAddress(interfaces: NetworkInterfaces, address: string): LanAddress {
+  const owner = Object.entries(interfaces).find(([, entries]) => entries?.some((entry) => entry.address === address));
   return {
-    address: setting,
-    family: isIP(setting) === 4 ? 'IPv4' : 'IPv6',
+    address,
+    family: isIP(address) === 4 ? 'IPv4' : 'IPv6',
     interface: owner?.[0] ?? null,
-    loopback: isLoopbackHost(urlHost(setting)),
+    loopback: isLoopbackHost(urlHost(address)),
   };
+}
+
+/** Whether the hub listens on an address: its IPv6 listeners accept no IPv4 connections. */
+export function isListenedOn(address: string, listen: readonly string[]): boolean {
+  return listen.includes(isIP(address) === 4 ? '0.0.0.0' : '::') || listen.includes(address);
 }
 
 /**
@@ -52,12 +69,15 @@ export function lanAddresses(interfaces: NetworkInterfaces, options: LanAddressO
 }
 
 function candidateAddresses(interfaces: NetworkInterfaces, options: LanAddressOptions): LanAddress[] {
-  return usableAddresses(interfaces, options).map(({ name, entry: { address, family, internal } }) => ({
-    address,
-    family,
-    interface: name,
-    loopback: internal,
-  }));
+  const { setting, listen } = options;
+  return usableAddresses(interfaces, options)
+    .filter(({ entry }) => setting !== 'auto' || listen === undefined || isListenedOn(entry.address, listen))
+    .map(({ name, entry: { address, family, internal } }) => ({
+      address,
+      family,
+      interface: name,
+      loopback: internal,
+    }));
 }
 
 /** An address and its interface. */

@@ -50,11 +50,11 @@ interface LanWatchOptions {
 export function readLan(setting: string, listen: readonly string[] = ['0.0.0.0', '::']): LanState {
   const all = networkInterfaces();
   const interfaces = excludeUnstableAddresses(all, readIpv6Flags(), setting);
-  const options = { setting, defaultRoutes: readDefaultRoutes() };
+  const options = { setting, listen, defaultRoutes: readDefaultRoutes() };
   return {
     address: chooseLanAddress(interfaces, options),
     addresses: lanAddresses(interfaces, options),
-    segments: findSegments(interfaces, { ...options, listen, epoch: interfaceChangeMarker }),
+    segments: findSegments(interfaces, { ...options, epoch: interfaceChangeMarker }),
     interfaceCidrs: interfaceCidrs(all),
   };
 }

@@ -3,6 +3,7 @@ import {
   compareCodeUnits,
   compareInterfaceNames,
   type InterfaceAddress,
+  isListenedOn,
   type LanAddressOptions,
   type NetworkInterfaces,
   usableAddresses,
@@ -74,11 +75,6 @@ function addressesEqualTo(interfaces: NetworkInterfaces, address: string): reado
 /** `eth0:1` is a second address of `eth0`. */
 function baseInterfaceName(name: string): string {
   return name.replace(/:.*/, '');
-}
-
-/** The hub's IPv6 listeners accept no IPv4 connections. */
-function isListenedOn(address: string, listen: readonly string[]): boolean {
-  return listen.includes(isIP(address) === 4 ? '0.0.0.0' : '::') || listen.includes(address);
 }
 
 /** Groups addresses that share an interface or a network. */
