@@ -54,6 +54,7 @@ function noticeText(code: Exclude<NoticeReport['notice'], 'test'>, about: string
     case 'refresh_failing':
       return overview.notRefreshed(about);
     case 'misconfigured':
+    case 'portal_missing':
     case 'answer_lost':
     case 'login_ending':
     case 'permissions_missing':

@@ -67,6 +67,27 @@ test('a restart with a corrected client secret tries it at once and ends the mis
   expect((await healthOf(harness)).notices).toEqual([]);
 });
 
+test('a login without its portal names it, also after a lost answer, until the portal is back', async () => {
+  const { harness } = await BrokerHarness.startPaired();
+  harness.portal.fail('token', { kind: 'commit then drop' });
+  await harness.untilRefreshed();
+  await harness.stop();
+  harness.configured = false;
+  await harness.start();
+  const { input } = await healthOf(harness);
+  expect(input.conditions).toMatchObject([
+    {
+      code: 'portal_missing',
+      message: `wallbox gets no new tokens: its portal home (${harness.portal.frontendUrl}) is not in the configuration`,
+      what_to_do: expect.stringMatching(/^Add portals\.home to the configuration again /),
+    },
+  ]);
+  await harness.stop();
+  harness.configured = true;
+  await harness.start();
+  expect(await codes(harness)).not.toContain('error portal_missing wallbox');
+});
+
 test('one response of a portal makes all appliances that could not reach it try again at once', async () => {
   const { harness } = await BrokerHarness.startPaired({ fraction: 0.999 });
   await harness.addPairedAppliance('heater');

@@ -126,6 +126,10 @@ const STATES: readonly State[] = [
     }),
   },
   {
+    what: 'retrying: its portal is not in the configuration',
+    appliance: wallbox({ state: 'retrying', problem: { ...problemOf('misconfigured'), condition: 'portal_missing' } }),
+  },
+  {
     what: 'retrying: an appliance reported its access token a second time within a minute',
     appliance: wallbox({
       state: 'retrying',

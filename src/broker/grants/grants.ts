@@ -462,7 +462,7 @@ export class Grants implements AsyncDisposable {
       await managed.refresh(named, this.#limiterOf(portal), isAwaited);
     } else if (managed.leasedUntil !== null) await managed.endElsewhere();
     else {
-      const detail = 'its portal is not in the configuration';
+      const detail = `its portal (${managed.grant.issuer.origin}) is not in the configuration`;
       await managed.fail({ kind: 'misconfigured', detail, portalTime: null });
     }
     if (isFirst) this.#scheduleRefresh(managed);

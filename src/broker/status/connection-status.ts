@@ -46,9 +46,14 @@ export function connectionStatus(
   const due = managed === undefined ? null : grants.schedule.dueAt(managed, now);
   const started = ago(now, now.uptime - grants.schedule.startedAt);
   const suspendedProblem = suspendedProblemOf(connection, suspended, started);
-  const problem = managed === undefined ? suspendedProblem : problemOf(managed, remaining, due, started, now);
-  const limits = portalOf(connection.portal) ?? NO_LIMITS;
-  const requestedScope = managed?.grant.requestedScope ?? portalOf(connection.portal)?.defaultScope ?? null;
+  const connected = portalOf(connection.portal);
+  const problem =
+    managed === undefined
+      ? suspendedProblem
+      : ((connected === undefined ? missingPortalProblem(connection, managed, started) : null) ??
+        problemOf(managed, remaining, due, started, now));
+  const limits = connected ?? NO_LIMITS;
+  const requestedScope = managed?.grant.requestedScope ?? connected?.defaultScope ?? null;
   const missing = missingScope(requestedScope, managed?.grant.scope ?? null);
   const end =
     managed === undefined ? null : loginEnd(managed.grant, limits, now, referenceClock.confirmedBy(connection.portal));
@@ -211,6 +216,13 @@ function suspendedProblemOf(
   const issuerText = `${issuer.origin} (client_id ${issuer.clientId})`;
   const message = `It was paired with ${issuerText}, but its portal in the configuration is now ${portal}: the hub keeps the grant and uses it again if you restore the configuration; a new login replaces it`;
   return { code: 'refused', message, since, condition: 'portal_changed' };
+}
+
+/** Whatever was wrong before, nothing happens without the portal. Only a refused grant needs a person besides. */
+function missingPortalProblem({ portal }: Connection, { grant, health }: GrantRunner, since: Instant): Problem | null {
+  if (health.kind === 'refused') return null;
+  const message = `Its portal ${portal} (${grant.issuer.origin}) is not in the configuration`;
+  return { code: 'misconfigured', message, since, condition: 'portal_missing' };
 }
 
 function stateWithGrant({ health }: GrantRunner, problem: Problem | null): ConnectionState {

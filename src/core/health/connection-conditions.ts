@@ -111,6 +111,15 @@ export const PROBLEM_CONDITIONS: Readonly<Record<ProblemConditionCode, ProblemCo
       `If this change was not intended, revert portals.${subject.portal} and run "latchkey reload"; otherwise ${uncapitalize(adviceToLogIn(subject))}`,
     statusLine: (portal) => `portal ${portal} is not the portal of the pairing`,
   },
+  portal_missing: {
+    severity: 'error',
+    group: 'needs attention',
+    notice: 'portal_missing',
+    consequence: 'gets no new tokens',
+    advice: ({ portal }) =>
+      `Add portals.${portal} to the configuration again and run "latchkey reload", or enter its data with "latchkey portal add ${portal}"`,
+    statusLine: (portal) => `portal ${portal} is not in the configuration`,
+  },
   grant_damaged: { ...endedLogin, group: 'needs pairing', advice: adviceToLogIn },
   connection_damaged: { ...endedLogin, group: 'needs attention', advice: ({ name }) => damagedConnectionAdvice(name) },
 };

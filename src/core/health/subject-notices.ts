@@ -30,6 +30,12 @@ const records = {
       'correct the one that is wrong, and run `latchkey reload`; if systemd passes the secret to the service, restart the hub',
     priority: 1,
   },
+  portal_missing: {
+    meaning:
+      'at once: the configuration no longer has the portal that the message names, as after a restore on another machine',
+    advice: 'add the portal again, and run `latchkey reload`',
+    priority: 1,
+  },
   token_ending: {
     meaning:
       'refreshes have failed for an hour, and the current access token has expired or has less than a tenth of its lifetime left',

@@ -34,6 +34,7 @@ export interface Problem {
  *   tries them again within seconds;
  * - `portal_changed`: the portal has not ended the grant, but the configuration no longer has the portal and client_id of
  *   the pairing;
+ * - `portal_missing`: the configuration has no portal of the name that the connection uses;
  * - `grant_damaged`, `connection_damaged`: neither has the portal ended the grant, but in the store the grant, or the
  *   connection's own entry, was damaged.
  */
@@ -41,5 +42,6 @@ export type SpecificProblemCode =
   | 'access_token_rejected'
   | 'credentials_untried'
   | 'portal_changed'
+  | 'portal_missing'
   | 'grant_damaged'
   | 'connection_damaged';

@@ -43,6 +43,8 @@ export const health: typeof english.health = {
       'Beim letzten Mal hat das Portal die Zugangsdaten des Hubs nicht akzeptiert (client_id und Client-Secret). Der Hub versucht es jetzt noch einmal damit. Noch ist nichts zu tun.',
     portal_changed: (appliance) =>
       `Seit der letzten Anmeldung für ${appliance} hat jemand in der Konfiguration des Hubs das Portal oder die client_id geändert. War das ein Versehen, machen Sie die Änderung rückgängig und führen Sie auf dem Hub „sudo latchkey reload“ aus. Sonst melden Sie sich neu am Portal an, um ${appliance} zu verbinden.`,
+    portal_missing: (appliance) =>
+      `Das Portal, an dem sich jemand für ${appliance} angemeldet hat, fehlt in der Konfiguration des Hubs. Fügen Sie es wieder hinzu; eine neue Anmeldung ist nicht nötig.`,
     grant_damaged: (appliance) =>
       `Der gespeicherte Zugang von ${appliance} wurde auf dem Datenträger des Hubs beschädigt. Melden Sie sich neu am Portal an.`,
     connection_damaged: (appliance) =>

@@ -54,6 +54,8 @@ export const health = {
       'Last time, the portal did not accept the hub’s credentials (client_id and client secret). The hub is trying them again now. There is nothing to do yet.',
     portal_changed: (appliance: string) =>
       `Since the last login for ${appliance}, the portal or client_id in the hub’s configuration was changed. If that was a mistake, undo the change and run “sudo latchkey reload” on the hub. Otherwise log in at the portal again to connect ${appliance}.`,
+    portal_missing: (appliance: string) =>
+      `The portal at which somebody logged in for ${appliance} is missing from the hub’s configuration. Add it again; a new login is not needed.`,
     grant_damaged: (appliance: string) =>
       `The stored access of ${appliance} was damaged on the hub’s disk. Log in at the portal again.`,
     connection_damaged: (appliance: string) =>
