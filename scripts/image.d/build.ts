@@ -1,5 +1,5 @@
-// Writes the images: `node scripts/image.d/build.ts VERSION REVISION LEVEL PACKAGES OUT`. PACKAGES is the list of the
-// Debian packages, whose files are in .cache. Prints the paths of the layouts and archives.
+// Writes the images: `node scripts/image.d/build.ts VERSION REVISION LEVEL PACKAGES OUT PART`. PACKAGES is the list of the
+// Debian packages, whose files are in .cache. PART is an empty folder beside the results. Prints the paths of the layouts and archives.
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,16 +24,16 @@ const root = join(import.meta.dirname, '../..');
 /** The time that npm gives to all files of packages, so that the layer with Node.js depends on no commit. */
 const NODE_TIME = Date.UTC(1985, 9, 26, 8, 15) / 1000;
 
-const [version, revision, level, list, out] = process.argv.slice(2);
-if (version === undefined || revision === undefined || level === undefined || list === undefined || out === undefined) {
-  console.error('usage: node scripts/image.d/build.ts VERSION REVISION LEVEL PACKAGES OUT');
+const [version, revision, level, list, out, part] = process.argv.slice(2);
+if (!version || revision === undefined || !level || !list || !out || !part) {
+  console.error('usage: node scripts/image.d/build.ts VERSION REVISION LEVEL PACKAGES OUT PART');
   process.exit(2);
 }
 const epoch = Number(process.env['SOURCE_DATE_EPOCH'] ?? 0);
 const packages = readPackages(list);
 const platforms: Platform[] = [];
 for (const [arch, ofArch] of packages) platforms.push(await createPlatform(arch, ofArch));
-for (const kind of IMAGE_KINDS) await writeImage(kind, out);
+for (const kind of IMAGE_KINDS) await writeImage(kind, out, part);
 copyFileSync(list, join(out, `latchkey_${version}_oci.packages`));
 
 function readPackages(file: string): Map<Arch, DebianPackage[]> {
@@ -100,18 +100,20 @@ function entriesOf(folder: string): LayerEntry[] {
 }
 
 /** Writes the layout and the archive of an image. */
-async function writeImage(kind: ImageKind, out: string): Promise<void> {
+async function writeImage(kind: ImageKind, out: string, part: string): Promise<void> {
   const folder = join(out, `${kind.name}-image`);
-  const layout = new ImageLayout(`${folder}.part`);
+  const newFolder = join(part, kind.name);
+  const layout = new ImageLayout(newFolder);
   const manifests = platforms.map((platform) => addPlatform(layout, kind, platform));
   const index = { schemaVersion: 2, mediaType: OCI_INDEX, manifests: manifests.flat() };
   const name = { 'org.opencontainers.image.ref.name': `${kind.name}:${version}` };
   layout.finish(layout.addJson(index, OCI_INDEX, { annotations: name }));
   const archive = join(out, `${kind.name}_${version}_oci.tar`);
-  await layout.archive(`${archive}.part`, epoch);
-  renameSync(`${archive}.part`, archive);
+  const newArchive = join(part, `${kind.name}.tar`);
+  await layout.archive(newArchive, epoch);
+  renameSync(newArchive, archive);
   rmSync(folder, { recursive: true, force: true });
-  renameSync(`${folder}.part`, folder);
+  renameSync(newFolder, folder);
   console.log(`${folder}\n${archive}`);
 }
 

@@ -1,9 +1,9 @@
-import { globSync, readFileSync } from 'node:fs';
+import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { sectionEntries } from '../../src/configuration/schema.ts';
-import { root, runCommand } from './checkout.ts';
+import { root, runCommand, temporaryFolder } from './checkout.ts';
 
 const scripts = ['release', ...globSync('scripts/build-*', { cwd: root }).map((path) => basename(path))];
 
@@ -37,6 +37,18 @@ test.each([
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   expect(stderr).toMatch(new RegExp(`^latchkey: .*\\nusage: scripts/${name} `));
   expect(stderr).toContain(message);
+});
+
+test('two builds at once write to temporary folders of their own, which Ctrl-C removes', async () => {
+  using folder = temporaryFolder();
+  const output = join(folder.path, 'build');
+  const program = 'source scripts/setup; open_output "$0"; echo "$part"; echo x >"$part/file"; kill -INT $$; sleep 60';
+  const build = () => runCommand('bash', ['-c', program, output]);
+  const [one, other] = await Promise.all([build(), build()]);
+  expect(one.stdout).toMatch(new RegExp(`^${output}/`));
+  expect(other.stdout).toMatch(new RegExp(`^${output}/`));
+  expect(one.stdout).not.toBe(other.stdout);
+  expect(readdirSync(output)).toEqual([]);
 });
 
 test('the example configuration of the packages contains every key', () => {
