@@ -39,6 +39,22 @@ test.each([
   expect(stderr).toContain(message);
 });
 
+test.each([
+  ['LATCHKEY_MAINTAINER', 'Example Hubs', 'Example Hubs <hubs@maker.example>'],
+  ['LATCHKEY_MAINTAINER', 'hubs@maker.example', 'Example Hubs <hubs@maker.example>'],
+  ['LATCHKEY_HOMEPAGE', 'hubs maker', 'https://hubs.maker.example'],
+  ['LATCHKEY_BUGS', 'hubs.maker.example', 'https://hubs.maker.example'],
+  ['LATCHKEY_REPOSITORY', 'https://', 'https://hubs.maker.example'],
+])('no script builds anything with %s="%s"', async (name, value, example) => {
+  for (const script of scripts) {
+    const args = { 'build-apt': ['--key', '/dev/null'], release: ['1.2.3'] }[script] ?? [];
+    const env = { ...process.env, [name]: value };
+    const { status, stdout, stderr } = await runCommand(join(root, 'scripts', script), args, { env });
+    expect({ status, stdout }, script).toEqual({ status: 1, stdout: '' });
+    expect(stderr, script).toMatch(new RegExp(`^latchkey: ${name} is '${value}': .*${example}`));
+  }
+});
+
 test('two builds at once write to temporary folders of their own, which Ctrl-C removes', async () => {
   using folder = temporaryFolder();
   const output = join(folder.path, 'build');
