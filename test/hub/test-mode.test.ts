@@ -88,4 +88,17 @@ it('with the commands of the README an appliance gets a token that the cloud acc
     const { grants } = (await (await fetch(`${baseUrl}/_emulator/grants`)).json()) as { grants: unknown[] };
     return grants.length === 2;
   });
+
+  const [desk = ''] = readExamples('Try the errors on your desk', 'sh', 'docs/appliances.md');
+  const page = readFileSync(join(root, 'docs/appliances.md'), 'utf8');
+  const mistakes = [...page.matchAll(/^\| the cloud .* \| `(emulator .*?)` \|/gm)];
+  expect(mistakes).toHaveLength(3);
+  const { grants } = (await (await fetch(`${baseUrl}/_emulator/grants`)).json()) as { grants: { id: string }[] };
+  for (const [, mistake = ''] of mistakes) {
+    const curl = `curl() { printf '%s\n' "$@"; }\n${desk}\nlogin=${grants[0]?.id}\n${mistake}`;
+    const printed = await start(curl, { CLOUD: baseUrl }).ended;
+    const [, , , , json = '', api = ''] = printed.stdout.split('\n');
+    expect((await fetch(api, { ...sent, body: json })).ok, mistake).toBe(true);
+    expect(await whoami({ baseUrl }, token['access_token']), mistake).toBe(401);
+  }
 });
