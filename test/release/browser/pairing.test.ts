@@ -84,7 +84,7 @@ describe('the browser of a person with a user code', () => {
     for (const index of codes.keys()) {
       await page.goto(`${site.url}links`);
       await page.locator(`#to${index + 2}`).click();
-      await page.getByText('Continue only if your appliance shows this code').waitFor();
+      await page.getByText('Continue only if your appliance has opened this page').waitFor();
     }
     // Links in a mail or on the appliance's own page still work.
     await page.goto(`${site.url}links`);
@@ -92,7 +92,7 @@ describe('the browser of a person with a user code', () => {
     await page.getByText('asks for access to your account').waitFor();
     await page.goto(`${site.url}links`);
     await page.locator('#to0').click();
-    await expectPage(visit, 'device-led-here', 'Continue only if your appliance shows this code');
+    await expectPage(visit, 'device-led-here', 'Continue only if your appliance has opened this page');
     await page.getByRole('button', { name: 'Continue' }).click();
     await page.getByText('Connect wallbox?').waitFor();
   });

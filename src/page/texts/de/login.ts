@@ -3,7 +3,7 @@ import type * as english from '../en/login.ts';
 export const userCode: typeof english.userCode = {
   heading: 'Gerät verbinden',
   enterCode: 'Geben Sie den Code ein, den das Gerät anzeigt: acht Buchstaben.',
-  checkCode: 'Machen Sie nur weiter, wenn Ihr Gerät diesen Code anzeigt.',
+  checkCode: 'Machen Sie nur weiter, wenn Ihr Gerät diese Seite geöffnet hat oder diesen Code anzeigt.',
   unknownCode: 'Zu diesem Code gibt es kein wartendes Gerät.',
   unknownCodeText:
     'Vergleichen Sie ihn mit dem Code auf dem Gerät. Wenn er dort schon länger angezeigt wird, starten Sie am Gerät einen neuen Verbindungsversuch.',
@@ -17,8 +17,9 @@ export const userCode: typeof english.userCode = {
   scopeSuffix: '.',
   comma: ', ',
   and: ' und ',
-  compare: 'Machen Sie nur weiter, wenn das Gerät oder seine App diesen Code anzeigt:',
-  compareToAllow: 'Erlauben Sie es nur, wenn das Gerät oder seine App diesen Code anzeigt:',
+  compare: 'Machen Sie nur weiter, wenn das Gerät oder seine App diese Seite geöffnet hat oder diesen Code anzeigt:',
+  compareToAllow:
+    'Erlauben Sie es nur, wenn das Gerät oder seine App diese Seite geöffnet hat oder diesen Code anzeigt:',
   notYours: 'Ein anderer Code oder nicht Ihr Gerät? Dann schließen Sie diese Seite.',
   loginNext: 'Danach melden Sie sich am Portal an.',
   mayUse: (appliance, login) => `Darf ${appliance} die Anmeldung „${login}“ nutzen?`,

@@ -4,7 +4,7 @@ import type { PairingFailureReason } from '../../../core/pairings/pairing.ts';
 export const userCode = {
   heading: 'Connect an appliance',
   enterCode: 'Type the code that the appliance shows: eight letters.',
-  checkCode: 'Continue only if your appliance shows this code.',
+  checkCode: 'Continue only if your appliance has opened this page or shows this code.',
   unknownCode: 'No waiting appliance has this code.',
   unknownCodeText:
     'Compare it with the code on the appliance. If the appliance has shown that code for some time, start connecting again on the appliance.',
@@ -20,8 +20,8 @@ export const userCode = {
   scopeSuffix: '.',
   comma: ', ',
   and: ' and ',
-  compare: 'Continue only if the appliance, or its app, shows this code:',
-  compareToAllow: 'Allow it only if the appliance, or its app, shows this code:',
+  compare: 'Continue only if the appliance, or its app, has opened this page or shows this code:',
+  compareToAllow: 'Allow it only if the appliance, or its app, has opened this page or shows this code:',
   notYours: 'A different code, or not your appliance? Then close this page.',
   loginNext: 'Next, you log in at the portal.',
   /** An appliance whose login is connected already. */
