@@ -8,12 +8,14 @@ import {
   groupOf,
   groupOfAppliances,
   isHarmless,
+  isOfAppliance,
   type SubjectCondition,
 } from '../core/health/condition.ts';
 import type { ConditionSeverity } from '../core/health/condition-record.ts';
 import type { Notice, NoticeCode } from '../core/health/notice.ts';
 import { capitalize } from '../core/letter-case.ts';
 import { USER_CODE_FORMAT } from '../core/letter-code.ts';
+import type { Named } from '../core/name.ts';
 import { credentialsAdvice } from './callback/pairing-messages.ts';
 import { joinTitles, renewalText, titlesOf } from './connection-names.ts';
 import type { DisplaySeverity } from './elements.ts';
@@ -69,14 +71,21 @@ export function displaySeverity(condition: Condition | undefined): DisplaySeveri
  * The health of an appliance.
  * @param conditions the appliance's conditions, the most severe first
  * @param notices the appliance's notices
+ * @param used its connections: if there are several, a sentence about one of them names it
  */
 export function applianceHealth(
   appliance: ApplianceStatus,
   conditions: readonly Condition[],
   notices: readonly Pick<Notice, 'code'>[],
+  used: readonly Named[],
   texts: Texts,
 ): LoginHealth {
-  return loginHealth(appliance, appliance.title, conditions, notices, texts);
+  const { title } = appliance;
+  const titleOf = titlesOf(used);
+  return loginHealth(appliance, title, conditions, notices, texts, (condition) => {
+    const login = titleOf(condition.connection);
+    return used.length < 2 || isOfAppliance(condition) || login === title ? title : `${title} (${login})`;
+  });
 }
 
 /** The health of a connection that several appliances share, or that nobody uses. */
@@ -164,13 +173,14 @@ export function conditionText(
 /** What the health of an appliance and of a connection is derived from. */
 type HealthInput = LoginStatus & Pick<ApplianceStatus, 'waitingForApproval' | 'unusualConnection'>;
 
-/** @param subject what the sentences are about */
+/** @param subject what the sentences are about; `subjectOf`: what that about a condition is about */
 function loginHealth(
   login: HealthInput,
   subject: string,
   conditions: readonly Condition[],
   notices: readonly Pick<Notice, 'code'>[],
   texts: Texts,
+  subjectOf: (condition: SubjectCondition) => string = () => subject,
 ): LoginHealth {
   const { states } = texts;
   const { authorizeUrl, wantedScope } = login;
@@ -186,7 +196,7 @@ function loginHealth(
       concernsHub(condition)
         ? []
         : [
-            conditionText(condition.code, subject, login, texts),
+            conditionText(condition.code, subjectOf(condition), login, texts),
             ...conditionDetails(condition.code, login, texts),
           ].join(' '),
     ),

@@ -246,6 +246,9 @@ describe('the login of an appliance', () => {
       expect(text).toContain(`<li><a class="back" href="/connections/${used}">`);
       expect(text).toContain(`<code>/connections/${used}/oauth/token</code>`);
     }
+    for (const subject of [name, `${name} (${login})`]) {
+      expect(text).toContain(`<p>Log in at the portal once to connect ${subject}.</p>`);
+    }
     const form = await visitor.get(`/appliances/${name}/move`);
     for (const used of [login, name]) expect(form.text).toContain(`name="login-${used}" value="yes" checked>`);
   });

@@ -192,15 +192,16 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
   const { appliance, status, portals, history, now } = view;
   const { name, title, state } = appliance;
   const concernsIt = ({ appliances }: { readonly appliances: readonly string[] }) => appliances.includes(name);
+  const used = usedConnections(appliance, status.connections);
   const health = applianceHealth(
     appliance,
     status.conditions.filter(concernsIt),
     status.notices.filter(concernsIt),
+    used,
     texts,
   );
   const isWell = health.severity === 'good' && health.advice.length === 0 && !status.conditions.some(isErrorOfHub);
   const connection = findConnection(status.connections, appliance);
-  const used = usedConnections(appliance, status.connections);
   const before = connectionRow(texts, used);
   const after = [...usageRows(texts, appliance, now), ...countRow(texts, appliance)];
   const single = used.length < 2;

@@ -16,7 +16,7 @@ import {
   renderRows,
   usageRows,
 } from '../appliance/appliance-fragments.ts';
-import { connectableConnections, connectionsFor } from '../appliance/connection-choice.ts';
+import { connectableConnections, connectionsFor, usedConnections } from '../appliance/connection-choice.ts';
 import { connectionUsers, renderConnectionCard } from '../connection/connection-fragments.ts';
 import { titlesOf } from '../connection-names.ts';
 import { type DisplaySeverity, icon, pastTimeElement, timeElement } from '../elements.ts';
@@ -160,7 +160,8 @@ function applianceCards(
     const { name, title, waitingForApproval } = appliance;
     const connection = connections.get(appliance.connection);
     if (connection?.own !== true && waitingForApproval === undefined) return [];
-    const health = applianceHealth(appliance, conditionsOf.get(name) ?? [], noticesOf.get(name) ?? [], texts);
+    const used = usedConnections(appliance, status.connections);
+    const health = applianceHealth(appliance, conditionsOf.get(name) ?? [], noticesOf.get(name) ?? [], used, texts);
     const offered = waitingForApproval === undefined ? [] : connectionsFor(appliance, status);
     const details = { ...appliance, ...connection };
     const render = () => html`<li class="card ${health.needsAttention ? 'bad' : ''}" id="appliance-${name}">
