@@ -158,6 +158,16 @@ describe('the options of the app', () => {
     }
   });
 
+  it('each text of the integration is there in English and German with the same placeholders, and the title of a menu has none', () => {
+    const [en, de] = ['en', 'de'].map((language) => {
+      const file = join(repository, `custom_components/latchkey/translations/${language}.json`);
+      return placeholdersOf(JSON.parse(readFileSync(file, 'utf8')));
+    });
+    expect(de).toEqual(en);
+    // Home Assistant fills in none there.
+    expect(en).toMatchObject({ config: { step: { join_menu: { title: [] } } } });
+  });
+
   it('the defaults are a valid configuration, with the places that the app gives', async () => {
     const { options, environment, ingress_port, watchdog } = readAppConfig(repository);
     const file = join(folder.path, 'options.json');
@@ -195,3 +205,9 @@ describe('the AppArmor profile of the app', () => {
     await expect(run(APPARMOR_PARSER, ['-Q', '-K', broken])).rejects.toThrow(/syntax error|AppArmor parser error/);
   });
 });
+
+/** The same object with the placeholders of each text in its place. */
+function placeholdersOf(texts: unknown): unknown {
+  if (typeof texts === 'string') return (texts.match(/\{\w+\}/g) ?? []).sort();
+  return Object.fromEntries(Object.entries(Object(texts)).map(([key, text]) => [key, placeholdersOf(text)]));
+}

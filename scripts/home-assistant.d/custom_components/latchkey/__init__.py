@@ -160,6 +160,7 @@ class HubCoordinator(DataUpdateCoordinator[dict[str, dict[str, Any]]]):
         for domain, issue in list(ir.async_get(self.hass).issues):
             if domain == DOMAIN and issue.startswith(prefix) and issue.removeprefix(prefix) not in issues:
                 ir.async_delete_issue(self.hass, DOMAIN, issue)
+        url = str(Hub(self.hass, entry.data).url)
         for key, placeholders in issues.items():
             ir.async_create_issue(
                 self.hass,
@@ -168,6 +169,6 @@ class HubCoordinator(DataUpdateCoordinator[dict[str, dict[str, Any]]]):
                 is_fixable=False,
                 severity=ir.IssueSeverity.ERROR,
                 translation_key=key.partition("_")[0],
-                translation_placeholders={"hub": entry.title, **placeholders},
-                learn_more_url=str(Hub(self.hass, entry.data).url),
+                translation_placeholders={"hub": entry.title, "url": url, **placeholders},
+                learn_more_url=url,
             )

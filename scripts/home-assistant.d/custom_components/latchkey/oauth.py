@@ -49,6 +49,17 @@ async def async_provide_implementations(
     hass: HomeAssistant, domain: str
 ) -> list[AbstractOAuth2Implementation]:
     """Return the connections for an integration. They are stored, so the hub may be away."""
+    found = _implementations(hass, domain)
+    if not found and http.current_request.get() is not None:
+        # A person sets the integration up, and may have just chosen its login on the page of a hub.
+        entries = hass.config_entries.async_loaded_entries(DOMAIN)
+        await asyncio.gather(*(entry.runtime_data.async_refresh() for entry in entries))
+        found = _implementations(hass, domain)
+    return found
+
+
+def _implementations(hass: HomeAssistant, domain: str) -> list[AbstractOAuth2Implementation]:
+    """Return the stored connections for an integration."""
     return [
         HubImplementation(hass, str(entry.unique_id), name, f"{known['title']} ({entry.title})")
         for entry in hass.config_entries.async_entries(DOMAIN)
