@@ -1,5 +1,27 @@
+import { execFile } from 'node:child_process';
+import { cp, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { request } from 'undici';
+import { root } from '../../project/checkout.ts';
+import { scaleDeadline } from '../../support/deadlines.ts';
 import { rememberSecrets } from '../../support/logs.ts';
+
+/** Installs Home Assistant if that is missing; with a folder, it runs with the configuration there. */
+export const PROGRAM = join(root, 'scripts/test-home-assistant');
+
+/** Installs Home Assistant if it is missing. @returns the folder that a Debian 13 needs as /opt */
+export async function installHomeAssistant(): Promise<string> {
+  return (await promisify(execFile)(PROGRAM, [], { timeout: scaleDeadline(600_000) })).stdout.trim();
+}
+
+/** Why Home Assistant cannot be installed here; null if it is installed now. */
+export function homeAssistantSkipReason(): Promise<string | null> {
+  return installHomeAssistant().then(
+    () => null,
+    (error: { readonly stderr?: string }) => error.stderr?.trim().split('\n').at(-1) ?? String(error),
+  );
+}
 
 /** A step of a config flow, as the frontend gets it. */
 export interface FlowStep {
@@ -18,6 +40,20 @@ interface EntityState {
   readonly entity_id: string;
   readonly state: string;
   readonly attributes: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Writes the configuration of a Home Assistant with the integration of the hub and that of a cloud.
+ * @param integration the folder that HACS would download
+ * @param parts of Home Assistant that are set up besides zeroconf
+ */
+export async function writeConfiguration(folder: string, integration: string, parts: readonly string[]): Promise<void> {
+  const components = join(folder, 'custom_components');
+  await mkdir(components, { recursive: true });
+  await cp(integration, join(components, 'latchkey'), { recursive: true });
+  await cp(join(import.meta.dirname, 'demo_cloud'), join(components, 'demo_cloud'), { recursive: true });
+  const lines = ['homeassistant:', '  name: Test', 'logger:', '  default: info', 'zeroconf:'];
+  await writeFile(join(folder, 'configuration.yaml'), [...lines, ...parts.map((part) => `${part}:`), ''].join('\n'));
 }
 
 /** What a person does in the frontend of a running Home Assistant, by the frontend's own API. */

@@ -1,19 +1,15 @@
-import { execFile } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { expect, it, vi } from 'vitest';
-import { root } from '../../project/checkout.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
 import { IS_LONG_FORM } from '../../support/long.ts';
 import { createLan, lanSkipReason } from '../../support/netns.ts';
 import { skipIfUnavailable } from '../../support/set-up.ts';
 import { stateFolder } from '../../support/state-folder.ts';
 import { buildAppRepository } from '../package/home-assistant-app.ts';
+import { homeAssistantSkipReason, PROGRAM } from './home-assistant.ts';
 import type { ScenarioOptions, ScenarioResult } from './scenario.ts';
 
-const run = promisify(execFile);
-const INSTALL = join(root, 'scripts/test-home-assistant');
 /** The long form takes two and a half hours. */
 const AMOUNTS = IS_LONG_FORM ? { refreshes: 200, restarts: 10, away: 3600 } : { refreshes: 2, restarts: 1, away: 30 };
 
@@ -22,11 +18,7 @@ vi.setConfig({ testTimeout: WITHIN });
 
 skipIfUnavailable(async () => {
   const noLan = await lanSkipReason(['/usr/sbin/debootstrap', '/usr/bin/unshare']);
-  if (noLan !== null) return noLan;
-  return run(INSTALL, [], { timeout: scaleDeadline(600_000) }).then(
-    () => null,
-    (error: { readonly stderr?: string }) => error.stderr?.trim().split('\n').at(-1) ?? String(error),
-  );
+  return noLan ?? homeAssistantSkipReason();
 });
 
 it('a real Home Assistant finds the hub, is approved, and its integrations get tokens through restarts, a rotation of the CA, an outage and a restored backup', async () => {
@@ -42,7 +34,7 @@ it('a real Home Assistant finds the hub, is approved, and its integrations get t
   const config = join(folder.path, 'config');
   mkdirSync(config);
   const options: ScenarioOptions = {
-    hass: [INSTALL],
+    hass: [PROGRAM],
     integration: join(repository, 'custom_components/latchkey'),
     config,
     ...AMOUNTS,

@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, readFileSync } from 'node:fs';
-import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
@@ -11,7 +11,7 @@ import type { ApplianceResponse } from '../../../src/control/messages.ts';
 import { type Emulator, startEmulator } from '../../../src/emulator/index.ts';
 import { eventually, HubProcess } from '../../support/hub-process.ts';
 import { logFile, rememberSecrets } from '../../support/logs.ts';
-import { type FlowStep, HomeAssistant } from './home-assistant.ts';
+import { type FlowStep, HomeAssistant, writeConfiguration } from './home-assistant.ts';
 
 export interface ScenarioOptions {
   /** The command that runs Home Assistant with the folder of its configuration, which is appended. */
@@ -101,25 +101,7 @@ await using hub = await HubProcess.start({
 await using stopping = new AsyncDisposableStack();
 stopping.defer(() => stopHomeAssistant('SIGKILL'));
 
-await mkdir(join(options.config, 'custom_components'), { recursive: true });
-await cp(options.integration, join(options.config, 'custom_components/latchkey'), { recursive: true });
-await cp(join(import.meta.dirname, 'demo_cloud'), join(options.config, 'custom_components/demo_cloud'), {
-  recursive: true,
-});
-const configuration = [
-  'homeassistant:',
-  '  name: Test',
-  'http:',
-  'api:',
-  'config:',
-  'repairs:',
-  'zeroconf:',
-  'onboarding:',
-];
-await writeFile(
-  join(options.config, 'configuration.yaml'),
-  `${[...configuration, 'logger:', '  default: info'].join('\n')}\n`,
-);
+await writeConfiguration(options.config, options.integration, ['api', 'config', 'http', 'onboarding', 'repairs']);
 const running = () => eventually(() => frontend.isRunning(), 60, 500);
 await startHomeAssistant(emulator.baseUrl);
 await eventually(() => frontend.visit(`http://127.0.0.1:${PORT}/manifest.json`).catch(() => null), 60, 500);

@@ -45,11 +45,12 @@ export function lineMatching(pattern: RegExp): unknown {
 
 /**
  * A machine with the package installed and configured. The hub is not started; the portal is the emulator of the same
- * package, as a second service. On its LAN there is another host, `peer`.
+ * package, as a second service. On its LAN there are two other hosts, `peer` and `phone`.
  */
 export class InstalledHub implements AsyncDisposable {
   readonly machine: Machine;
   readonly peer: Host;
+  readonly phone: Host;
   /** The LAN's host that the machine runs on: its cable can be unplugged. */
   readonly host: Host;
   readonly #resources: AsyncDisposableStack;
@@ -57,13 +58,14 @@ export class InstalledHub implements AsyncDisposable {
 
   private constructor(
     machine: Machine,
-    hosts: Record<'hub' | 'peer', Host>,
+    hosts: Record<'hub' | 'peer' | 'phone', Host>,
     parts: AsyncDisposableStack,
     folder: string,
   ) {
     this.machine = machine;
     this.host = hosts.hub;
     this.peer = hosts.peer;
+    this.phone = hosts.phone;
     this.#resources = parts;
     this.#folder = folder;
   }
@@ -71,7 +73,7 @@ export class InstalledHub implements AsyncDisposable {
   /** Boots a machine without the package. */
   static async boot(suite?: DebianSuite): Promise<InstalledHub> {
     await using parts = new AsyncDisposableStack();
-    const { hosts } = parts.use(await createLan(['hub', 'peer']));
+    const { hosts } = parts.use(await createLan(['hub', 'peer', 'phone']));
     const folder = parts.use(stateFolder());
     // The folder of packages may not exist yet.
     await mkdir(PACKAGES_FOLDER, { recursive: true });
