@@ -11,16 +11,17 @@ export function didYouMean(unknown: string, names: readonly string[]): string {
 }
 
 /**
- * The known name that is most similar to an unknown one; null if none is similar. Case, `_` and `-` are ignored, because
- * files and programs spell names differently.
+ * The known name that is most similar to an unknown one; null if none is similar. Of two that are, it is the one that
+ * begins with the unknown one. Case, `_` and `-` are ignored, because files and programs spell names differently.
  */
 export function nearestName(unknown: string, names: readonly string[]): string | null {
   const typed = normalizeName(unknown);
   if (typed.length > MAX_LENGTH) return null;
   const [nearest] = names
-    .map((name) => ({ name, errors: editDistance(typed, normalizeName(name)) }))
-    .filter(({ name, errors }) => errors <= Math.min(MAX_ERRORS, MAX_ERROR_RATIO * normalizeName(name).length))
-    .sort((a, b) => a.errors - b.errors);
+    .map((name) => ({ name, known: normalizeName(name) }))
+    .map((one) => ({ ...one, errors: editDistance(typed, one.known) }))
+    .filter(({ known, errors }) => errors <= Math.min(MAX_ERRORS, MAX_ERROR_RATIO * known.length))
+    .sort((a, b) => a.errors - b.errors || Number(b.known.startsWith(typed)) - Number(a.known.startsWith(typed)));
   return nearest?.name ?? null;
 }
 
