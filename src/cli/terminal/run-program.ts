@@ -1,6 +1,7 @@
 import { type Command, CommanderError } from 'commander';
 import { messageOf } from '../../core/failure.ts';
 import { rewriteCommands } from '../../system/command-invocation.ts';
+import { nearestName } from '../../system/did-you-mean.ts';
 import { installCrashHandler, printStackTraces, reportInternalError } from './crash.ts';
 import { handleOutputErrors, printable, program, reportFailure } from './output.ts';
 
@@ -54,7 +55,10 @@ function commandPath(command: Command): string {
   return command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
 }
 
-/** Rejects `--help` after an unknown command name; commander would show the help of its group. */
+/**
+ * Rejects an unknown command name where commander would not: with `--help` it would show the help of the group, and a
+ * group that has an action of its own would get it as one argument too many.
+ */
 function rejectUnknownCommand(group: Command): void {
   group.addHelpText('before', () => {
     const [name] = group.args;
@@ -62,9 +66,17 @@ function rejectUnknownCommand(group: Command): void {
     if (name === undefined || name.startsWith('-') || isKnown) return '';
     return failUnknownCommand(group, name);
   });
+  if (group.registeredArguments.length > 0) return;
+  group.allowExcessArguments().hook('preAction', (_, acting) => {
+    const [name] = group.args;
+    if (acting === group && name !== undefined) failUnknownCommand(group, name);
+  });
 }
 
-/** Ends a group of commands with wrong usage. */
+/** Ends a group of commands with wrong usage; suggests the command that was meant, in the words of commander. */
 export function failUnknownCommand(group: Command, name: string): never {
-  return group.error(`error: unknown command '${name}'`, { code: 'commander.unknownCommand' });
+  const names = group.commands.map((command) => command.name());
+  const meant = names.length === 1 ? names[0] : nearestName(name, names);
+  const suggestion = meant ? `\n(Did you mean ${meant}?)` : '';
+  return group.error(`error: unknown command '${name}'${suggestion}`, { code: 'commander.unknownCommand' });
 }
