@@ -64,7 +64,7 @@ function keyPathOf(variable: string): string[] | null {
 function splitTableKey(rest: string, keys: object): string[] {
   const matches = Object.keys(keys).filter((candidate) => rest.endsWith(`_${candidate}`));
   const [key] = matches.sort((a, b) => b.length - a.length);
-  // An unknown last word is passed on as a key, so that validation rejects it and lists the allowed keys.
+  // An unknown last word is passed on as a key, so that validation rejects it.
   const cut = key === undefined ? rest.lastIndexOf('_') : rest.length - key.length - 1;
   return cut < 1 ? [rest] : [rest.slice(0, cut), rest.slice(cut + 1)];
 }

@@ -81,5 +81,5 @@ async function loadCatalogue() {
 
 function describeUnknown(name: unknown, names: readonly string[]): string {
   const suggestion = typeof name === 'string' ? didYouMean(name, names) : '';
-  return `must be the name of a preset${suggestion}: ${names.join(', ')} ("latchkey portals --catalogue" describes them)`;
+  return `must be the name of a preset${suggestion || `: ${names.join(', ')}`} ("latchkey portals --catalogue" describes them)`;
 }

@@ -63,7 +63,7 @@ function describeIssue(issue: v.BaseIssue<unknown>): [key: string, problem: stri
   const key = path.join('.') || 'the file';
   if (isUnknownKey(issue)) {
     const keys = allowedKeys(issue);
-    return [key, `unknown key${didYouMean(path.at(-1) ?? '', keys)}; allowed keys: ${keys.join(', ')}`];
+    return [key, `unknown key${didYouMean(path.at(-1) ?? '', keys) || `; allowed keys: ${keys.join(', ')}`}`];
   }
   if (issue.received === 'undefined') return [key, 'is missing; add it'];
   const [section, , name] = path;

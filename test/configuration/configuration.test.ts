@@ -90,8 +90,9 @@ async function errorMessage(toml: string, env: NodeJS.ProcessEnv = {}): Promise<
 
 describe('errors of the configuration file', () => {
   it.for<[toml: string, key: string, ...says: string[]]>([
-    ['hub.nmae = "x"', 'hub.nmae', 'unknown key (did you mean name?); allowed keys: name, state_dir, '],
-    ['[lann]', 'lann', '(did you mean lan?); allowed keys: hub, store, lan, portals, pairing, connections, appliances'],
+    ['hub.colour = "x"', 'hub.colour', 'unknown key; allowed keys: name, state_dir, '],
+    ['[lann]', 'lann', 'unknown key (did you mean lan?)'],
+    ['[lights]', 'lights', 'unknown key; allowed keys: hub, store, lan, portals, pairing, connections, appliances'],
     ['pairing.lifetime = "2d"', 'pairing.lifetime', 'found "2d"', 'from "1m" to "24h"'],
     [portal({ scope: '"A"' }), 'portals.home.scope', 'base_url, frontend_url, client_id, client_secret_file'],
     ['hub = "Cellar"', 'hub', 'found a string', 'a table'],
@@ -144,7 +145,7 @@ describe('errors of the configuration file', () => {
     ],
     ['pairing.lifetime = "25h"', 'pairing.lifetime', 'found "25h"', 'from "1m" to "24h"'],
     ['pairing.poll_interval = "1s"', 'pairing.poll_interval', 'found "1s"', 'from "5s" to "10s"'],
-    ['notify.comand = ["x"]', 'notify.comand', 'unknown key', 'command, webhook'],
+    ['notify.comand = ["x"]', 'notify.comand', 'unknown key (did you mean command?)'],
     ['notify.command = [""]', 'notify.command', 'a program and its arguments'],
     ['notify.command = ["a", 7]', 'notify.command.1', 'a list of strings'],
     ['notify.webhook = "http://notify.example/"', 'notify.webhook', 'http only for a loopback'],

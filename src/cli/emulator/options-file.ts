@@ -23,7 +23,8 @@ export async function readOptionsFile(command: Command, file: string): Promise<v
     const option = options.get(key);
     if (option === undefined) {
       const keys = [...options.keys()];
-      return fail(`${key.slice(0, 100)}: unknown key${didYouMean(key, keys)}; allowed keys: ${keys.join(', ')}`);
+      const advice = didYouMean(key, keys) || `; allowed keys: ${keys.join(', ')}`;
+      return fail(`${key.slice(0, 100)}: unknown key${advice}`);
     }
     const parsed = parseValue(option, value, tables);
     if ('problem' in parsed) return fail(`${key}: ${parsed.problem}`);
