@@ -10,6 +10,7 @@ import {
   allowAuthorization,
   denyAuthorization,
   type LoginDemands,
+  REGISTER_CLIENT,
   REGISTER_REDIRECT_URI,
   readAuthorizationRequest,
 } from '../oauth/authorization-request.ts';
@@ -73,7 +74,7 @@ function promptFor(portal: EmulatedPortal, reply: FastifyReply, request: Authori
 
 const ERROR_PAGES: Readonly<Record<AuthorizationPageError, readonly [string, string]>> = {
   malformed: ['This link is not complete', 'A part of the address is missing or repeated.'],
-  'unknown-client': ['Unknown client', 'The portal does not know the client that this link belongs to.'],
+  'unknown-client': ['Unknown client', `This link belongs to a client that is not registered: ${REGISTER_CLIENT}.`],
   'unknown-redirect': [
     'Unknown redirect URI',
     `The client requested a redirect URI that is not registered for it: ${REGISTER_REDIRECT_URI}.`,
@@ -85,7 +86,10 @@ const ERROR_PAGES: Readonly<Record<AuthorizationPageError, readonly [string, str
 };
 
 function sendErrorPage(reply: FastifyReply, problem: AuthorizationPageError): FastifyReply {
-  return sendMessage(reply, 400, ...ERROR_PAGES[problem]);
+  const [title, text] = ERROR_PAGES[problem];
+  const id = requestContext(reply.request).query?.get('client_id')?.slice(0, MAX_REPEATED_LENGTH);
+  const isNamed = problem === 'unknown-client' && id !== undefined;
+  return sendMessage(reply, 400, title, isNamed ? `${text} Its client_id is "${id}".` : text);
 }
 
 /** What a user is asked: whether a client gets access. */
@@ -105,8 +109,8 @@ export interface LoginPrompt {
   deny(error: AuthorizationRefusal, status: 302 | 303): FastifyReply;
 }
 
-/** Characters of a wrong user name that the page repeats. */
-const MAX_USER_NAME_LENGTH = 200;
+/** Characters of a wrong user name or client_id that a page repeats. */
+const MAX_REPEATED_LENGTH = 200;
 
 const NOT_LOGGED_IN_MESSAGE = 'You are no longer logged in.';
 const WRONG_CREDENTIALS_MESSAGE = 'User name or password is wrong. Please try again.';
@@ -127,7 +131,7 @@ export function showPrompt(request: FastifyRequest, reply: FastifyReply, prompt:
     return hasConsented(portal, prompt, login.user) ? prompt.allow(login, 302) : prompt.deny('consent_required', 302);
   }
   if (login === null) {
-    const userName = hint.slice(0, MAX_USER_NAME_LENGTH);
+    const userName = hint.slice(0, MAX_REPEATED_LENGTH);
     return sendLogin(reply, portal, prompt, 200, { userName, complaint: null });
   }
   return sendPromptPage(reply, prompt, 200, consentPage({ client: client.name, scope, userCode, user: login.user }));
@@ -164,7 +168,7 @@ export function submitPrompt(
   const password = user?.password ?? portal.settings.firstUser.password;
   const isPasswordCorrect = timingSafeEqualText(form.get('password') ?? '', password);
   if (user === undefined || !isPasswordCorrect) {
-    const userName = (form.get('username') ?? '').slice(0, MAX_USER_NAME_LENGTH);
+    const userName = (form.get('username') ?? '').slice(0, MAX_REPEATED_LENGTH);
     return sendLogin(reply, portal, prompt, 403, { userName, complaint: WRONG_CREDENTIALS_MESSAGE });
   }
   const login = { user: user.name, loggedInAt: portal.now() };

@@ -63,6 +63,10 @@ export type AuthorizationPageError =
   | 'expired-state'
   | 'used-state';
 
+/** What to do about a client that is not registered, in words that follow a colon. */
+export const REGISTER_CLIENT =
+  'start the emulator with --client ID:SECRET, or --client ID for a public client (in the library: clients)';
+
 /** What to do about a redirect URI that is not registered, in words that follow a colon. */
 export const REGISTER_REDIRECT_URI =
   'start the emulator with --redirect-uri URI (in the library: redirectUris), or set redirect_rule to any, for clients without registered ones';
@@ -71,7 +75,7 @@ export const REGISTER_REDIRECT_URI =
 export const AUTHORIZATION_PROBLEMS: Readonly<Record<AuthorizationPageError, string>> = {
   malformed: 'one with a parameter that is missing, repeated or invalid',
   'expired-request': 'a request_uri that has expired or was used',
-  'unknown-client': 'a client_id that is not registered',
+  'unknown-client': `a client_id that is not registered: ${REGISTER_CLIENT}`,
   'unknown-redirect': `a redirect_uri that is not registered for the client: ${REGISTER_REDIRECT_URI}`,
   'invalid-state': 'one that this emulator has not issued',
   'expired-state': 'one that has expired',

@@ -141,7 +141,10 @@ test.for([
   [{ authorizeUrl: 'nonsense', user: 'alice' }, 'authorizeUrl: must be a URL of'],
   [{ authorizeUrl: 'https://portal.example/oauth2/authorize', user: 'alice' }, 'authorizeUrl: must be a URL of'],
   [{ authorizeUrl: '/oauth2/token', user: 'alice' }, 'authorizeUrl: must be a URL of'],
-  [{ authorizeUrl: '/oauth2/authorize?client_id=nobody', user: 'alice' }, '(found a client_id that is not registered)'],
+  [
+    { authorizeUrl: '/oauth2/authorize?client_id=nobody', user: 'alice' },
+    '(found a client_id that is not registered: ',
+  ],
   [
     { authorizeUrl: '/oauth2/authorize?client_id=tool&client_id=tool', user: 'alice' },
     '(found one with a parameter that is missing',
@@ -165,6 +168,17 @@ test('the refusal of a redirect URI says how to register it, on the page, in the
     /not registered.*: start the emulator with --redirect-uri URI .*redirectUris.*set redirect_rule to any/;
   const authorizeUrl = stock.authorizationUrl();
   expect(await (await get(authorizeUrl)).text()).toMatch(advice);
+  expect(cloud.emulator.requests.at(-1)?.answer).toEqual({ message: expect.stringMatching(advice) });
+  await expect(cloud.emulator.login({ authorizeUrl, user: 'alice' })).rejects.toThrow(advice);
+});
+
+test('the refusal of an unknown client names it and says how to register it, on the page, in the log and to a test', async () => {
+  await using cloud = await startCloud();
+  const authorizeUrl = `${cloud.emulator.frontendUrl}/oauth2/authorize?client_id=shop`;
+  const advice = /not registered: start the emulator with --client ID:SECRET, .*clients\)/;
+  const page = await (await get(authorizeUrl)).text();
+  expect(page).toMatch(advice);
+  expect(page).toContain('shop');
   expect(cloud.emulator.requests.at(-1)?.answer).toEqual({ message: expect.stringMatching(advice) });
   await expect(cloud.emulator.login({ authorizeUrl, user: 'alice' })).rejects.toThrow(advice);
 });
