@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
+import { DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE } from '../grant-types.ts';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route, addRoute } from '../http/routes.ts';
 import { ASSERTION_ALGORITHMS } from '../oauth/client-assertions.ts';
 import { OPENID_SCOPES, PROMPTS } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
-import { DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE } from '../settings/client-registry.ts';
 import type { Settings } from '../settings/settings.ts';
 
 /** Serves the metadata of the generic OAuth 2.0 server (RFC 8414, 3; OpenID Connect Discovery, 4). */

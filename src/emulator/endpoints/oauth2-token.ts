@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
+import { DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE } from '../grant-types.ts';
 import { invalidGrant, invalidRequest, type OAuthError, sendOAuthError } from '../http/oauth-error.ts';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
@@ -9,7 +10,7 @@ import type { IssuedGrant, TokenResponseBody } from '../oauth/issued-grants.ts';
 import { isIssuedBy } from '../oauth/issuers.ts';
 import { readNarrowerScope, readRequestedScope, rejectCodeVerifier } from '../oauth/oauth2-authorization-request.ts';
 import type { EmulatedPortal } from '../portal.ts';
-import { DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE, isPublic } from '../settings/client-registry.ts';
+import { isPublic } from '../settings/client-registry.ts';
 import type { Settings } from '../settings/settings.ts';
 import { findUnusedCode } from './token.ts';
 import { exchangeToken } from './token-exchange.ts';

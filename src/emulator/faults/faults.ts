@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
+import { didYouMean } from '../../system/did-you-mean.ts';
 import type { Endpoint } from '../http/logged-request.ts';
 import { FaultError } from './fault-body.ts';
 import type { FaultOptions, FaultView, RequestFault, TlsFault } from './kinds.ts';
@@ -16,6 +17,12 @@ interface RequestAttributes {
 export interface FaultMatch {
   readonly id: string;
   readonly fault: RequestFault;
+}
+
+/** The registered clients, and those of them that the emulator was started with. */
+interface Clients {
+  has(id: string): boolean;
+  configured(): readonly { readonly id: string }[];
 }
 
 type Listeners = Readonly<Record<'base' | 'frontend', OriginListener>>;
@@ -40,19 +47,14 @@ const MAX_FAULTS = 1000;
  */
 export class Faults {
   readonly #seed: number;
-  readonly #clients: Pick<ReadonlyMap<string, unknown>, 'has'>;
+  readonly #clients: Clients;
   readonly #listeners: Listeners;
   readonly #onChange: () => void;
   #entries: FaultEntry[] = [];
   #lastNumber = 0;
 
   /** @param onChange called when faults or their counts have changed */
-  constructor(
-    seed: number,
-    clients: Pick<ReadonlyMap<string, unknown>, 'has'>,
-    listeners: Listeners,
-    onChange: () => void,
-  ) {
+  constructor(seed: number, clients: Clients, listeners: Listeners, onChange: () => void) {
     this.#seed = seed;
     this.#clients = clients;
     this.#listeners = listeners;
@@ -156,7 +158,9 @@ export class Faults {
       return;
     }
     if (fault.client !== undefined && !this.#clients.has(fault.client)) {
-      throw new FaultError('client: must be the ID of a registered client (found another one)');
+      const ids = this.#clients.configured().map(({ id }) => id);
+      const suggestion = didYouMean(fault.client, ids);
+      throw new FaultError(`client: must be the ID of a registered client${suggestion}`);
     }
     if (fault.grantType !== undefined && fault.endpoint !== 'token') {
       throw new FaultError(`endpoint: must be token for a fault with a grant type (found "${fault.endpoint}")`);

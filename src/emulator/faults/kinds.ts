@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { GRANT_TYPES } from '../grant-types.ts';
 import { ENDPOINTS } from '../http/logged-request.ts';
 import { choiceOf, integerInRange, numberInRange, positiveSeconds } from '../json.ts';
 
@@ -118,7 +119,7 @@ export const COMMON_FAULT_MEMBERS = {
     /** `*`: any, including unknown paths. */
     endpoint: choice(...ENDPOINTS, '*'),
     /** Only requests of this grant type; only for the token endpoint. */
-    grantType: filterMember(v.pipe(v.string(), v.minLength(1), v.maxLength(200))),
+    grantType: filterMember(choiceOf(GRANT_TYPES)),
     /** Only requests that name this registered client, authenticated or not. */
     client: filterMember(v.string()),
     ...frequencyMembers('request'),
@@ -129,7 +130,7 @@ export const COMMON_FAULT_MEMBERS = {
   origin: { origin: choice('base', 'frontend') },
 };
 
-function filterMember(schema: v.GenericSchema<string>): FaultMember<string | undefined> {
+function filterMember<Value extends string>(schema: v.GenericSchema<Value>): FaultMember<Value | undefined> {
   return { schema: v.optional(schema), field: null };
 }
 

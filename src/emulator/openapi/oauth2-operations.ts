@@ -1,7 +1,8 @@
 import * as v from 'valibot';
 import { type EmulatorOperation, JwkSet } from '../api/operation.ts';
+import { DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE } from '../grant-types.ts';
 import { TokenResponseBody } from '../oauth/issued-grants.ts';
-import { DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE, RegistrationMetadata } from '../settings/client-registry.ts';
+import { RegistrationMetadata } from '../settings/client-registry.ts';
 import { authorizationFields, challengeFields } from './page-operations.ts';
 import { invalidBearer, oauthErrorBody, text, url } from './portal-operations.ts';
 

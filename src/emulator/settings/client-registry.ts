@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import { systemRandom } from '../../system/random.ts';
 import { timingSafeEqualText } from '../../system/secret-hash.ts';
 import { BoundedMap } from '../bounded-collections.ts';
+import { GRANT_TYPES } from '../grant-types.ts';
 
 /** A registered client, all defaults filled in. */
 export interface Client {
@@ -37,16 +38,6 @@ export const redirectUri = v.message(
   'an absolute URI in visible ASCII, without # and not javascript: or data:',
 );
 const addresses = v.pipe(v.array(redirectUri), v.maxLength(20));
-
-/** RFC 8628, 3.4. */
-export const DEVICE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:device_code';
-/** RFC 8693, 2.1. */
-export const EXCHANGE_GRANT_TYPE = 'urn:ietf:params:oauth:grant-type:token-exchange';
-/** The values of `grant_type` at `/oauth2/token`. */
-const GRANT_TYPES = [
-  ...(['authorization_code', 'refresh_token', 'client_credentials', 'device_code'] as const),
-  ...([DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE] as const),
-];
 
 /** RFC 7591, 2. Other members are ignored, as the RFC says. */
 export const RegistrationMetadata = v.object({

@@ -174,7 +174,12 @@ test("the emulator's API rejects an invalid fault and names the member", async (
     [{ kind: 'hang', endpoint: 'token', times: 0 }, /^times: must be .+ \(found 0\)$/],
     [{ kind: 'hang', endpoint: 'token', probability: 2 }, /^probability: must be .+ \(found 2\)$/],
     [{ kind: 'hang', endpoint: 'token', every: 0 }, /^every: must be .+ \(found 0\)$/],
-    [{ kind: 'hang', endpoint: 'token', client: 'nobody' }, /^client: must be the ID of a registered client/],
+    [{ kind: 'hang', endpoint: 'token', client: 'nobody' }, /^client: must be the ID of a registered client$/],
+    [{ kind: 'hang', endpoint: 'token', client: `${HEATER.id}x` }, /registered client \(did you mean 6a8f.+\?\)$/],
+    [
+      { kind: 'hang', endpoint: 'token', grant_type: 'refresh-token' },
+      /^grant_type: must be authorization_code, refresh_token, .+ \(found "refresh-token"; did you mean refresh_token\?\)$/,
+    ],
     [
       { kind: 'hang', endpoint: 'config', grant_type: 'refresh_token' },
       /^endpoint: must be token for a fault with a grant type \(found "config"\)$/,
