@@ -67,6 +67,8 @@ const MISTAKES = [
   'gives-up-lost-polls',
   // No mistake: a refresh with a token that nobody issued shows whether the server accepts the client.
   'checks-its-credentials',
+  // No mistake either, and without PKCE it has a nonce.
+  'requests-openid',
 ] as const;
 type Mistake = (typeof MISTAKES)[number];
 const mistakes = new Set(process.argv.slice(2));
@@ -301,7 +303,7 @@ async function logIn(): Promise<void> {
 async function logInByCode(as: oauth.AuthorizationServer, client: oauth.Client): Promise<void> {
   const verifier = oauth.generateRandomCodeVerifier();
   const expectedState = makes('same-state') ? 'always-the-same' : oauth.generateRandomState();
-  const scope = env['OAUTH_SCOPE'];
+  const scope = env['OAUTH_SCOPE'] ?? (makes('requests-openid') ? 'openid' : undefined);
   const nonce = scope?.includes('openid') ? oauth.generateRandomNonce() : undefined;
   const url = new URL(as.authorization_endpoint ?? '');
   const query = {

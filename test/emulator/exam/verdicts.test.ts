@@ -30,6 +30,24 @@ test('a client that checks its credentials during a refused login is not blamed 
   expect(namesOf(report, 'passed')).toEqual(['login-refused']);
 });
 
+test('a client that ignores the state is blamed if it has neither PKCE nor the nonce of OpenID Connect', async () => {
+  const states = ['state-of-another', 'state-missing'];
+  const [blamed, withPkce, withNonce] = await Promise.all([
+    examine(clientWith('no-state-check', 'no-pkce'), ...states, 'pkce'),
+    examine(clientWith('no-state-check'), ...states, 'pkce'),
+    examine(clientWith('no-state-check', 'no-pkce', 'requests-openid'), ...states, 'pkce'),
+  ]);
+  expect(namesOf(blamed, 'failed')).toEqual(['pkce', ...states]);
+  expect(blamed.results.map(({ seen }) => seen)).toEqual([
+    'the authorization URL has no code_challenge',
+    'the client took a code with a state that is not its own',
+    'the client took a code without a state',
+  ]);
+  expect(namesOf(withPkce, 'passed')).toEqual(['pkce']);
+  expect(namesOf(withPkce, 'not_applicable')).toEqual(states);
+  expect(namesOf(withNonce, 'not_applicable')).toEqual(['pkce', ...states]);
+});
+
 test('a client may name scopes of OpenID Connect when it refreshes the token that it begins with', async () => {
   const redirectUri = 'http://127.0.0.1:1/callback';
   await using emulator = await startEmulator({ clients: [{ id: 'a-client', redirectUris: [redirectUri] }] });

@@ -52,6 +52,11 @@ export async function afterRefusal<Found>(
   });
 }
 
+/** Whether an authorization request is one of OpenID Connect. */
+export function isOpenId(request: URLSearchParams): boolean {
+  return request.get('scope')?.split(' ').includes('openid') === true;
+}
+
 /** What is wrong with the redirect_uri of the first token request with a code, if there is one; null otherwise. */
 export function redirectProblem(sitting: Sitting): string | null {
   const form = sitting.to('token').find(({ logged }) => 'code' in logged.form)?.logged.form;

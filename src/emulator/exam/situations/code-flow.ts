@@ -2,10 +2,10 @@ import { doesNotApply, fail } from '../judgement.ts';
 import type { Sitting } from '../sitting.ts';
 import type { GroupSituation } from '../situation.ts';
 import { isGranted, type WireRequest } from '../wire.ts';
-import { afterRefusal, loggedIn, redirectProblem } from './checks.ts';
+import { afterRefusal, isOpenId, loggedIn, redirectProblem } from './checks.ts';
 
 const STATE =
-  'RFC 6749, 10.12: "The client MUST implement CSRF protection for its redirection URI"; RFC 9700, 2.1, permits PKCE in place of state';
+  'RFC 9700, 2.1: without PKCE and nonce, "one-time use CSRF tokens carried in the state parameter … MUST be used for CSRF protection"';
 const ISS =
   'RFC 9207, 2.4: "Clients MUST then … compare the result to the issuer identifier of the authorization server where the authorization request was sent to"';
 const CODE_ONCE = 'RFC 6749, 4.1.2: "The client MUST NOT use the authorization code more than once"';
@@ -25,8 +25,23 @@ async function logIn(sitting: Sitting): Promise<void> {
   await loggedIn(sitting);
 }
 
-/** A login of an attacker, whose response the browser of the user opens. @param change changes the state in it */
-function forged(name: string, right: string, change: (parameters: URLSearchParams) => void): GroupSituation {
+/** What protects a client against codes of others if it does without a state; null if nothing does (RFC 9700, 2.1). */
+function insteadOfState(request: URLSearchParams): string | null {
+  if (request.has('code_challenge')) return 'PKCE';
+  return isOpenId(request) && request.has('nonce') ? 'its nonce: see the situation "id-token-nonce"' : null;
+}
+
+/**
+ * A login of an attacker, whose response the browser of the user opens.
+ * @param wrong what is wrong with the code in it
+ * @param change changes the state in it
+ */
+function forged(
+  name: string,
+  right: string,
+  wrong: string,
+  change: (parameters: URLSearchParams) => void,
+): GroupSituation {
   return {
     name,
     right,
@@ -34,13 +49,15 @@ function forged(name: string, right: string, change: (parameters: URLSearchParam
     ownLogin: true,
     async happens(sitting) {
       const url = await sitting.authorizeUrl();
+      const protection = insteadOfState(url.searchParams);
       if (!url.searchParams.has('state')) {
-        if (url.searchParams.has('code_challenge')) doesNotApply('the client sends no state, and relies on PKCE');
+        if (protection !== null) doesNotApply(`the client sends no state, and relies on ${protection}`);
         fail('the authorization URL has neither a state nor a code_challenge');
       }
       const attack = new URL(url);
       change(attack.searchParams);
       if (attack.searchParams.has('code_challenge')) attack.searchParams.set('code_challenge', 'A'.repeat(43));
+      if (attack.searchParams.has('nonce')) attack.searchParams.set('nonce', 'nonce-of-an-attacker');
       const injected = await sitting.login(attack.href);
       await sitting.visit(injected);
       const isTaken = () => exchanges(sitting, injected.searchParams.get('code')).length > 0;
@@ -48,8 +65,9 @@ function forged(name: string, right: string, change: (parameters: URLSearchParam
       await sitting.unlessStopped(
         () => isTaken() || sitting.calls().some(isGranted) || sitting.authorizeUrls.length > 1,
       );
-      if (isTaken()) fail('the client took a code that came with a state that is not its own');
-      return 'a code with a state that is not its own was not exchanged';
+      if (!isTaken()) return `a code ${wrong} was not exchanged`;
+      if (protection !== null) doesNotApply(`the client took a code ${wrong}, and relies on ${protection}`);
+      return fail(`the client took a code ${wrong}`);
     },
   };
 }
@@ -95,12 +113,17 @@ export const CODE_FLOW: readonly GroupSituation[] = [
   {
     name: 'pkce',
     ownLogin: true,
-    right: 'the client sends an S256 code challenge, and then its verifier',
+    right:
+      'the client sends an S256 code challenge, and then its verifier, or as a client of OpenID Connect with a secret relies on a nonce',
     source:
-      'RFC 9700, 2.1.1: "Public clients MUST use PKCE …; For confidential clients, the use of PKCE … is RECOMMENDED"',
+      'RFC 9700, 2.1.1: "Clients MUST prevent authorization code injection attacks … using one of the following options": PKCE, or for confidential clients of OpenID Connect the nonce; RFC 7636, 4.2: "If the client is capable of using "S256", it MUST use "S256""',
     async happens(sitting) {
       const { searchParams } = await sitting.authorizeUrl();
-      if (!searchParams.has('code_challenge')) fail('the authorization URL has no code_challenge');
+      if (!searchParams.has('code_challenge')) {
+        const protection = insteadOfState(searchParams);
+        if (protection !== null) doesNotApply(`the client sends no code_challenge, and relies on ${protection}`);
+        fail('the authorization URL has no code_challenge');
+      }
       if (searchParams.get('code_challenge_method') !== 'S256') fail('code_challenge_method is not S256');
       await logIn(sitting);
       return 'a login with a code challenge and its verifier';
@@ -122,12 +145,18 @@ export const CODE_FLOW: readonly GroupSituation[] = [
       return 'two logins without a common value';
     },
   },
-  forged('state-of-another', 'a code whose state is not that of the request is not exchanged', (parameters) => {
-    parameters.set('state', 'state-of-an-attacker');
-  }),
-  forged('state-missing', 'a code without a state is not exchanged if the request had one', (parameters) => {
-    parameters.delete('state');
-  }),
+  forged(
+    'state-of-another',
+    'a client that relies on state does not exchange a code whose state is not that of the request',
+    'with a state that is not its own',
+    (parameters) => parameters.set('state', 'state-of-an-attacker'),
+  ),
+  forged(
+    'state-missing',
+    'a client that relies on state does not exchange a code that comes without one',
+    'without a state',
+    (parameters) => parameters.delete('state'),
+  ),
   issuer('iss-of-another', 'a code whose iss is not the issuer is not exchanged', (parameters) => {
     parameters.set('iss', 'https://attacker.example');
   }),

@@ -3,16 +3,14 @@ import { doesNotApply, fail } from '../judgement.ts';
 import type { Sitting } from '../sitting.ts';
 import type { GroupSituation } from '../situation.ts';
 import { isGranted } from '../wire.ts';
-import { loggedIn } from './checks.ts';
+import { isOpenId, loggedIn } from './checks.ts';
 
 const CORE = 'OpenID Connect Core 1.0, 3.1.3.7';
 
 /** The authorization request of a login for which the client wants an ID token. */
 async function openIdRequest(sitting: Sitting): Promise<URLSearchParams> {
   const { searchParams } = await sitting.authorizeUrl();
-  if (searchParams.get('scope')?.split(' ').includes('openid') !== true) {
-    doesNotApply('the client requests no scope openid, although OAUTH_SCOPE says so');
-  }
+  if (!isOpenId(searchParams)) doesNotApply('the client requests no scope openid, although OAUTH_SCOPE says so');
   return searchParams;
 }
 
