@@ -59,7 +59,9 @@ export async function writeConfiguration(folder: string, integration: string, pa
 /** What a person does in the frontend of a running Home Assistant, by the frontend's own API. */
 export class HomeAssistant {
   readonly #url: string;
-  #token = '';
+  #tokens: Tokens | null = null;
+  /** On the monotonic clock, in ms. */
+  #obtained = 0;
 
   /** @param url such as `http://127.0.0.1:8123` */
   constructor(url: string) {
@@ -72,9 +74,27 @@ export class HomeAssistant {
     const user = { client_id, name: 'Owner', username: 'owner', password: 'a password of the test', language: 'en' };
     const { auth_code } = await this.#send<{ auth_code: string }>('POST', '/api/onboarding/users', user);
     const form = new URLSearchParams({ grant_type: 'authorization_code', code: auth_code, client_id });
-    const tokens = await this.#send<Tokens>('POST', '/auth/token', form);
-    rememberSecrets([tokens.access_token, tokens.refresh_token]);
-    this.#token = tokens.access_token;
+    await this.#obtain(form);
+  }
+
+  async #obtain(form: URLSearchParams): Promise<void> {
+    const obtained = performance.now();
+    const tokens = await this.#request<Tokens>('POST', '/auth/token', form, {});
+    this.#tokens = { ...this.#tokens, ...tokens };
+    this.#obtained = obtained;
+    rememberSecrets([tokens.access_token, this.#tokens.refresh_token]);
+  }
+
+  /** The frontend's own access token, which lives half an hour; empty before there is one. */
+  async #accessToken(): Promise<string> {
+    if (this.#tokens === null) return '';
+    if (performance.now() - this.#obtained > RENEWAL_AGE) {
+      const { refresh_token } = this.#tokens;
+      await this.#obtain(
+        new URLSearchParams({ grant_type: 'refresh_token', refresh_token, client_id: `${this.#url}/` }),
+      );
+    }
+    return this.#tokens.access_token;
   }
 
   /** Whether it has started. */
@@ -137,11 +157,21 @@ export class HomeAssistant {
   }
 
   async #send<Result>(method: 'GET' | 'POST', path: string, content?: object): Promise<Result> {
+    const token = await this.#accessToken();
+    return this.#request(method, path, content, token === '' ? {} : { authorization: `Bearer ${token}` });
+  }
+
+  async #request<Result>(
+    method: 'GET' | 'POST',
+    path: string,
+    content: object | undefined,
+    credentials: Readonly<Record<string, string>>,
+  ): Promise<Result> {
     const isForm = content instanceof URLSearchParams;
     const { statusCode, body } = await request(this.#url + path, {
       method,
       headers: {
-        ...(this.#token !== '' && { authorization: `Bearer ${this.#token}` }),
+        ...credentials,
         'content-type': isForm ? 'application/x-www-form-urlencoded' : 'application/json',
         // As the frontend says where it is.
         'HA-Frontend-Base': this.#url,
@@ -155,6 +185,7 @@ export class HomeAssistant {
 
   /** Sends one command on a WebSocket of its own. */
   async #command<Result>(type: string): Promise<Result> {
+    const access_token = await this.#accessToken();
     const socket = new WebSocket(`${this.#url.replace('http', 'ws')}/api/websocket`);
     try {
       return await new Promise<Result>((resolve, reject) => {
@@ -163,7 +194,7 @@ export class HomeAssistant {
         socket.addEventListener('message', ({ data }) => {
           const message = JSON.parse(String(data));
           if (message.type === 'auth_required') {
-            socket.send(JSON.stringify({ type: 'auth', access_token: this.#token }));
+            socket.send(JSON.stringify({ type: 'auth', access_token }));
           } else if (message.type === 'auth_ok') socket.send(JSON.stringify({ id: 1, type }));
           else if (message.success === true) resolve(message.result);
           else reject(new Error(`${type}: ${JSON.stringify(message)}`));
@@ -174,6 +205,9 @@ export class HomeAssistant {
     }
   }
 }
+
+/** In ms. */
+const RENEWAL_AGE = 20 * 60_000;
 
 interface Tokens {
   readonly access_token: string;
