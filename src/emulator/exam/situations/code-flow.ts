@@ -25,10 +25,17 @@ async function logIn(sitting: Sitting): Promise<void> {
   await loggedIn(sitting);
 }
 
+const ITS_NONCE = 'its nonce: see the situation "id-token-nonce"';
+
+/** Whether the nonce of an authorization request protects its client against codes of others. */
+function hasNonce(request: URLSearchParams): boolean {
+  return isOpenId(request) && request.has('nonce');
+}
+
 /** What protects a client against codes of others if it does without a state; null if nothing does (RFC 9700, 2.1). */
 function insteadOfState(request: URLSearchParams): string | null {
   if (request.has('code_challenge')) return 'PKCE';
-  return isOpenId(request) && request.has('nonce') ? 'its nonce: see the situation "id-token-nonce"' : null;
+  return hasNonce(request) ? ITS_NONCE : null;
 }
 
 /**
@@ -120,8 +127,7 @@ export const CODE_FLOW: readonly GroupSituation[] = [
     async happens(sitting) {
       const { searchParams } = await sitting.authorizeUrl();
       if (!searchParams.has('code_challenge')) {
-        const protection = insteadOfState(searchParams);
-        if (protection !== null) doesNotApply(`the client sends no code_challenge, and relies on ${protection}`);
+        if (hasNonce(searchParams)) doesNotApply(`the client sends no code_challenge, and relies on ${ITS_NONCE}`);
         fail('the authorization URL has no code_challenge');
       }
       if (searchParams.get('code_challenge_method') !== 'S256') fail('code_challenge_method is not S256');
