@@ -342,8 +342,10 @@ export class HubProcess implements AsyncDisposable {
     portal: string | null = null,
     connection: string | null = null,
   ): Promise<CredentialsResponse> {
+    // Left out without any, so that the hub of an earlier revision can be measured.
+    const shared = connection === null ? {} : { connections: [connection] };
     const credentials = await this.ask((control) =>
-      control.request('addAppliance', { name, scope, portal, connections: connection === null ? [] : [connection] }),
+      control.request('addAppliance', { name, scope, portal, ...shared }),
     );
     rememberSecrets([credentials.client_secret]);
     return credentials;
