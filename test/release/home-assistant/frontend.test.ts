@@ -155,12 +155,15 @@ async function onboard(page: Page, origin: string): Promise<void> {
   const next = () => page.getByRole('button', { name: 'Next' }).click();
   await page.goto(origin);
   await page.getByText('Create my smart home').click();
-  await page.locator('input[name=name]').fill('Owner');
-  await page.locator('input[name=username]').fill('owner');
-  for (const name of ['password', 'password_confirm']) {
-    await page.locator(`input[name=${name}]`).fill('a password of the test');
-  }
-  await page.getByRole('button', { name: 'Create account' }).click();
+  const password = 'a password of the test';
+  const fields = Object.entries({ name: 'Owner', username: 'owner', password, password_confirm: password });
+  const create = page.getByRole('button', { name: 'Create account' });
+  // The form loses what is filled in while it processes another field.
+  await eventually(async () => {
+    for (const [name, value] of fields) await page.locator(`input[name=${name}]`).fill(value);
+    return create.isEnabled();
+  });
+  await create.click();
   await page.getByText('Home location').waitFor();
   await next();
   await page.getByText('We would like to know the').waitFor();
