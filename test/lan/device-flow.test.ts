@@ -190,10 +190,10 @@ describe('the page for user codes, opened by another website', () => {
         expectPage(await visitor.https(path, { headers }), 403, 'another website');
       }
       const led = await visitor.https('/pair?user_code=BBBBBBBB', { headers: NAVIGATION });
-      expectPage(led, 200, 'only if your appliance shows');
+      expectPage(led, 200, 'only if your appliance has opened this page');
     }
     const led = await visitor.https(path, { headers: NAVIGATION });
-    expectPage(led, 200, 'only if your appliance shows');
+    expectPage(led, 200, 'only if your appliance has opened this page');
     expect(led.text).toContain(`value="${userCode}"`);
     expect(led.text).not.toContain(name);
     for (const site of ['same-origin', 'none']) {
