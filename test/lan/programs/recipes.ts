@@ -50,8 +50,9 @@ async function withoutTelegraf(): Promise<string | null> {
   if (existsSync(TELEGRAF)) return null;
   const tags = 'custom,inputs.http,parsers.json,outputs.file';
   const args = ['install', '-tags', tags, 'github.com/influxdata/telegraf/cmd/telegraf@v1.37.2'];
-  // The `go` of the PATH: /usr/bin/go, of Debian, may be older than Telegraf needs.
-  const env = { ...process.env, GOBIN: dirname(TELEGRAF), GOCACHE: GO_CACHE };
+  // Debian's Go may be older than Telegraf needs, so one that was installed as its makers say comes first.
+  const PATH = `/usr/local/go/bin:${process.env['PATH']}`;
+  const env = { ...process.env, PATH, GOBIN: dirname(TELEGRAF), GOCACHE: GO_CACHE };
   const { status, stderr } = await runCommand('go', args, { env, timeout: scaleDeadline(300_000) });
   if (status === 0) return null;
   return `go could not build Telegraf, which needs Go 1.25: ${stderr.trim().split('\n').at(-1) || 'there is no go'}`;
