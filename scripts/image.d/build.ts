@@ -1,5 +1,6 @@
 // Writes the images: `node scripts/image.d/build.ts VERSION REVISION LEVEL PACKAGES OUT PART`. PACKAGES is the list of the
-// Debian packages, whose files are in .cache. PART is an empty folder beside the results. Prints the paths of the layouts and archives.
+// Debian packages, whose files are in .cache. PART is an empty folder beside the results. Prints the paths of the layouts
+// and archives.
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -42,7 +42,7 @@ import { Scheduler } from './time/scheduler.ts';
  * `TimeoutStopSec` of the service. A portal may accept no other refresh token than theirs.
  */
 const SITE_STOP_TIME = 140_000;
-/** Between once and twice this after its start the hub asks for the time, in ms, if NTP has not given it: see {@link planTimeProbes}. */
+/** The hub asks for the time between once and twice this after its start, in ms: see {@link planTimeProbes}. */
 const TIME_PROBE_DELAY = 15_000;
 const TIME_PROBE_TASK = 'portal time';
 

@@ -90,7 +90,7 @@ export function utcDay(wall: number): number {
   return Math.floor(wall / DAY);
 }
 
-/** Rounds a difference of two clocks to whole minutes, so that a time which it is added to does not change with each call. */
+/** Rounds a difference of two clocks to whole minutes: a time that it is added to does not change with each call. */
 export function wholeMinutes(ms: number): number {
   return 60_000 * Math.round(ms / 60_000);
 }

@@ -9,8 +9,8 @@ export interface StatusField {
   /** Its name in JSON. */
   readonly member: string;
   /**
-   * What it is: text; an instant of the past, or one until which something lasts, in RFC 3339 UTC; or a number of seconds, until something happens or since something
-   * began.
+   * What it is: text; in RFC 3339 UTC an instant of the past, or a deadline, until which something lasts; or a number of
+   * seconds, until something happens or since something began.
    */
   readonly kind: 'text' | 'instant' | 'deadline' | 'seconds_until' | 'seconds_since';
   /** What `latchkey status` says when the time that it counts to has come; left out for `now`. */

@@ -5,7 +5,10 @@ import type { StoredHistoryEntry } from '../../src/core/reports/history.ts';
 import { DAY, HOUR, MINUTE, SECOND } from '../core/samples.ts';
 import { BrokerHarness } from './broker-harness.ts';
 
-/** Records the history of the current run, in place of the broker. @param isTimeKnown whether a portal has confirmed the time */
+/**
+ * Records the history of the current run, in place of the broker.
+ * @param isTimeKnown whether a portal has confirmed the time
+ */
 function startRecorder(harness: BrokerHarness, isTimeKnown = true) {
   const { store, scheduler, historyRecorder } = harness.run;
   Object.assign(historyRecorder, { record: () => undefined });

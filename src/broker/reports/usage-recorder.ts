@@ -16,7 +16,10 @@ import type { Scheduler } from '../time/scheduler.ts';
  * each refresh would wear out the SD card for nothing.
  */
 const MIN_WRITE_AGE = 6 * 3_600_000;
-/** The first token of an appliance at a connection is written after this long, in ms: until then it counts as never used. */
+/**
+ * The first token of an appliance at a connection is written after this long, in ms: a power cut before that makes the
+ * appliance unused.
+ */
 const FIRST_WRITE_DELAY = 60_000;
 const FIRST_WRITE_TASK = 'first usage';
 /** On a site: how often a hub writes what it has issued, and reads what the others have issued, in ms. */

@@ -40,7 +40,8 @@ export function formatTimeUntil(seconds: number | null, reached = 'now'): string
 }
 
 /**
- * `3 h ago`; `–` for never. The instant itself if it lies more than a minute ahead: the clock was set back since, or is slow.
+ * `3 h ago`; `–` for never. The instant itself if it lies more than a minute ahead: the clock was set back since, or is
+ * slow.
  * @param instant RFC 3339
  * @param now milliseconds since 1970
  */

@@ -28,8 +28,9 @@ export function isUserCaused(reason: PairingFailureReason): boolean {
 }
 
 /**
- * Why and when a pairing failed, for a day; null otherwise, also if somebody cancelled it. A failure that the configuration caused is shown only until
- * the next start or reload: the cause may have been corrected, and only the next pairing can tell.
+ * Why and when a pairing failed, for a day; null otherwise, also if somebody cancelled it. A failure that the
+ * configuration caused is shown only until the next start or reload: the cause may have been corrected, and only the
+ * next pairing can tell.
  * @param started when the hub was started or reloaded, on the boot clock of `now`, in ms
  */
 export function recentPairingFailure(
