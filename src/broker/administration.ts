@@ -177,9 +177,12 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       log.info('secret_rotated', { appliance: credentials.appliance.name, user });
       return toIssuedCredentials(credentials);
     },
-    async approveAppliance(typed, code, connection) {
-      const chosen = connection === null ? null : connections.get(connection);
-      const appliance = await registrations.approve(appliances.get(typed), code, chosen);
+    async approveAppliance(typed, code, connection, portal = null) {
+      const choice = {
+        connection: connection === null ? null : connections.get(connection),
+        portal: portal === null ? null : connections.resolvePortal(portal),
+      };
+      const appliance = await registrations.approve(appliances.get(typed), code, choice);
       notices.scheduleCheck();
       log.info('appliance_approved', { appliance: appliance.name, user });
       return statusOf(appliance);

@@ -105,8 +105,8 @@ function createHandlers(administration: Administration): Handlers {
     removeAppliance: async ({ name }) => ({ portal_told: await administration.removeAppliance(name) }),
     rotateSecret: async ({ name, replace_keys }) =>
       credentialsResponse(await administration.rotateSecret(name, replace_keys)),
-    approveAppliance: async ({ name, code, connection }) =>
-      applianceResponse(await administration.approveAppliance(name, code, connection)),
+    approveAppliance: async ({ name, code, connection, portal }) =>
+      applianceResponse(await administration.approveAppliance(name, code, connection, portal)),
     async invite(request) {
       const issued = await administration.invite(request);
       return toWire({ ...issued, token: issued.token.reveal() });

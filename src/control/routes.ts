@@ -102,11 +102,11 @@ export const routes = {
   ),
   /** `replace_keys`: whether the secret may replace the appliance's own keys. */
   rotateSecret: route('POST', '/v1/appliances/:name/secret', { name: text, replace_keys: flag }, credentials),
-  /** `code`: the comparison code that the installer saw; null if no code is checked. */
+  /** `code`: the comparison code that the installer saw; null if no code is checked. `portal`: of its own connection. */
   approveAppliance: route(
     'POST',
     '/v1/appliances/:name/approval',
-    { name: text, code: textOrNull, connection: textOrNull },
+    { name: text, code: textOrNull, connection: textOrNull, portal: textOrNull },
     appliance,
   ),
   invite: route(

@@ -251,10 +251,16 @@ export interface Administration
    * @param code its comparison code, because another appliance may have got the name since; null if the installer gave
    * none
    * @param connection the name of the connection that it is to use; null for one of its own
+   * @param portal that of its own connection, null or left out for the default one; beside `connection` it must be that one's
    * @throws Failure `not_allowed` if it does not wait for approval, or has another code; `connection_unknown`,
-   * `connection_mismatch`
+   * `connection_mismatch`, `portal_unknown`
    */
-  approveAppliance(name: string, code: string | null, connection: string | null): Promise<ApplianceStatus>;
+  approveAppliance(
+    name: string,
+    code: string | null,
+    connection: string | null,
+    portal?: string | null,
+  ): Promise<ApplianceStatus>;
   /**
    * Makes an initial access token.
    * @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `not_allowed`

@@ -16,11 +16,12 @@ import { type AuthenticatedRequest, pathParameter } from './sign-in/authenticate
  */
 export function sendFailure(req: AuthenticatedRequest, name: string, error: unknown): FastifyReply {
   if (!(error instanceof Failure)) throw error;
-  const { appliance, connectionChoice } = req.context.texts;
+  const { adding, appliance, connectionChoice } = req.context.texts;
   if (error.code === 'appliance_unknown') return sendUnknownAppliance(req);
   const failures: Partial<Record<FailureCode, string>> = {
     ...appliance.failures,
     connection_unknown: connectionChoice.gone,
+    portal_unknown: adding.portalUnknown,
   };
   return sendNothingChanged(req, failures[error.code] ?? appliance.failures.other, name);
 }

@@ -79,7 +79,7 @@ main.narrow { max-width: 40rem; }
 .back { display: inline-flex; align-items: center; min-height: 2.75rem; justify-self: start; }
 .users { display: flex; flex-wrap: wrap; gap: 0 1.25rem; padding: 0; list-style: none; } .users li:has(p) { flex: 1 1 100%; }
 form { margin: 0; } form.fields { display: grid; gap: 1.25rem; } .field { display: grid; gap: .35rem; } fieldset { margin: 0; padding: 0; border: 0; min-width: 0; } legend { padding: 0; }
-form:has(#connection option:not([value=""]):checked) .for-own { display: none; }
+form:has([name=connection] option:not([value=""]):checked) .for-own { display: none; }
 label, .label { font-weight: 600; } .hint { color: var(--quiet); font-size: .9375rem; }
 input:not([type=checkbox]), select { width: 100%; min-height: 3rem; padding: .5rem .8rem; border: 2px solid var(--field); border-radius: .75rem; background: var(--card); color: inherit; font: inherit; }
 [aria-invalid] { border-color: var(--bad) !important; } .tick { display: flex; gap: .75rem; align-items: start; min-height: 2.75rem; padding-top: .4rem; font-weight: 400; }

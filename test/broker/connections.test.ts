@@ -117,6 +117,14 @@ describe('connection of a new appliance', () => {
     await harness.addConnection('elsewhere', { portal: 'other' });
     await registerWaiting(harness, 'fan');
     expect(await administration.approveAppliance('fan', null, 'elsewhere')).toMatchObject({ portal: 'other' });
+    await registerWaiting(harness, 'pump');
+    await expect(administration.approveAppliance('pump', null, null, 'third')).rejects.toMatchObject(
+      refusal('portal_unknown', /there is no portal third; configured portals: home, other/),
+    );
+    await expect(administration.approveAppliance('pump', null, 'elsewhere', 'home')).rejects.toMatchObject(
+      refusal('connection_mismatch', /the portal home, and the connection elsewhere is at other/),
+    );
+    expect(await administration.approveAppliance('pump', null, null, 'other')).toMatchObject({ portal: 'other' });
     await expectStored(harness);
   });
 });

@@ -231,8 +231,14 @@ export class FakeAdministration implements Administration {
     return this.#credentials(name);
   }
 
-  async approveAppliance(name: string, code: string | null, connection: string | null): Promise<ApplianceStatus> {
-    const { waitingForApproval: waiting, ...approved } = this.#find(name);
+  async approveAppliance(
+    name: string,
+    code: string | null,
+    connection: string | null,
+    portal?: string | null,
+  ): Promise<ApplianceStatus> {
+    const { waitingForApproval: waiting, ...found } = this.#find(name);
+    const approved = { ...found, portal: portal ?? found.portal };
     if (code !== null && code !== waiting?.comparisonCode)
       throw new Failure('not_allowed', `the code of ${name} differs, so it was not approved`);
     this.appliances.set(name, approved);

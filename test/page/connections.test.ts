@@ -267,4 +267,32 @@ describe('the approval of an appliance that asks to join', () => {
     expect(redirectOf(approved)).toEqual([303, `/appliances/${name}`]);
     expect((await hub.appliance(name)).connection).toBe(login);
   });
+
+  it('with several portals, the person chooses at which one the appliance logs in, and none is chosen already', async () => {
+    const toml = '[portals.second]\npreset = "tado"\nissuer = "http://127.0.0.1:9"';
+    await using several = await HubProcess.start({ emulator, here: true, toml });
+    await several.ask((control) => control.request('openRegistration', { open_for: 600 }));
+    await using client = await HubClient.of(several);
+    const { client_id: id } = await client.register({ client_name: 'sensor' });
+    await several.addConnection('heating', null, 'second');
+    await using person = await PageVisitor.signedIn(several);
+    const fields = { csrf: await person.csrf(), client_id: String(id) };
+    for (const path of ['/', '/appliances/sensor']) {
+      const { text } = await person.get(path);
+      expect(text).toContain('<select id="portal-sensor" name="portal"><option value="" selected>Choose…</option>');
+      // A login at another portal than the first one is offered, too.
+      expect(text).toContain('<option value="heating">');
+    }
+    for (const [portal, why] of [
+      ['', 'Choose the portal of this appliance.'],
+      ['third', 'The hub does not have this portal.'],
+    ] as const)
+      expect(await person.post('/appliances/sensor/approve', { ...fields, portal })).toMatchObject({
+        status: 409,
+        text: expect.stringContaining(why),
+      });
+    await person.post('/appliances/sensor/approve', { ...fields, portal: 'second' });
+    const { waiting_for_approval: waiting, portal } = await several.appliance('sensor');
+    expect([waiting, portal]).toEqual([undefined, 'second']);
+  });
 });

@@ -38,6 +38,14 @@ export interface Credentials {
   readonly secret: Secret;
 }
 
+/** What the installer chooses for an appliance that registered itself. */
+export interface ApprovedChoice {
+  /** The connection that it is to use; null for its own. */
+  readonly connection: Connection | null;
+  /** The name of the portal of its own connection; null for the one that it has. Beside `connection` it must be that one's. */
+  readonly portal: string | null;
+}
+
 /** The registry of the hub's appliances. */
 export class Appliances {
   readonly #store: Pick<Store, 'appliances'>;
@@ -249,19 +257,25 @@ export class Appliances {
 
   /**
    * Approves an appliance that registered itself.
-   * @param connection the connection that it is to use; null for its own
    * @throws Failure `not_allowed` if it is not waiting for approval, `appliance_unknown`, `connection_mismatch`, or as
    * {@link Store}
    */
-  approve({ id }: Appliance, connection: Connection | null = null): Promise<Appliance> {
+  approve(
+    { id }: Appliance,
+    { connection, portal }: ApprovedChoice = { connection: null, portal: null },
+  ): Promise<Appliance> {
     return this.#change(id, (current) => {
       assertNotDamaged(current);
       if (current.waiting !== null) {
         const approved = { ...current, waiting: null };
-        if (connection === null) return { updatedAppliances: [approved] };
+        const own = this.#connections.ofAppliance(current);
+        if (connection === null)
+          return {
+            updatedAppliances: [approved],
+            ...(portal !== null && { updatedConnections: [{ ...own, portal }] }),
+          };
         // It could not ask for a portal, so it may get one at any.
-        const { scope } = this.#connections.ofAppliance(current);
-        assertConnectionFits(current.title, { scope, portal: null }, connection);
+        assertConnectionFits(current.title, { scope: own.scope, portal }, connection);
         return {
           updatedAppliances: [withConnections(approved, [connection.id])],
           ...unusedConnections(this.#onlyUsedBy(current, [connection]), () => false),

@@ -3,7 +3,6 @@ import type { InviteRequest } from '../../core/administration.ts';
 import type { Appliance, ClientCredentials, ConnectionChoice } from '../../core/appliances/appliance.ts';
 import type { ClientMetadata, Invite, RegistrationResult } from '../../core/appliances/registration.ts';
 import type { Instant } from '../../core/clock.ts';
-import type { Connection } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import { deriveNamed, type Named, nameFromTitle } from '../../core/name.ts';
 import type { Secret } from '../../core/secret.ts';
@@ -12,6 +11,7 @@ import { sha256 } from '../../system/secret-hash.ts';
 import { SerialQueue } from '../../system/serial-queue.ts';
 import type { Environment } from '../ports.ts';
 import type { Scheduler } from '../time/scheduler.ts';
+import type { ApprovedChoice } from './appliances.ts';
 import {
   type CreatedInvite,
   Invites,
@@ -117,10 +117,9 @@ export class Registrations {
   /**
    * Approves a waiting appliance.
    * @param code the comparison code that the installer saw; null to skip the comparison
-   * @param connection the connection that it is to use; null for its own
    * @throws Failure `not_allowed` if its code differs, or as {@link Appliances.approve}
    */
-  async approve(appliance: Appliance, code: string | null, connection: Connection | null = null): Promise<Appliance> {
+  async approve(appliance: Appliance, code: string | null, choice?: ApprovedChoice): Promise<Appliance> {
     const { name, clientId, waiting } = appliance;
     if (code !== null && waiting !== null && !isComparisonCode(code, clientId)) {
       throw new Failure(
@@ -128,7 +127,7 @@ export class Registrations {
         `the code of ${name} differs, so it was not approved: another appliance may have taken the name; "latchkey appliance list" shows the codes`,
       );
     }
-    const approved = await this.#context.appliances.approve(appliance, connection);
+    const approved = await this.#context.appliances.approve(appliance, choice);
     this.#pendingApprovals.scheduleExpiry();
     return approved;
   }

@@ -90,6 +90,11 @@ function hasTokens({ state }: Pick<ConnectionResponse, 'state'>): boolean {
   return state === 'active' || state === 'retrying';
 }
 
+interface ApproveOptions extends Pick<Options, 'portal' | 'json'> {
+  readonly code?: string;
+  readonly connection?: string;
+}
+
 /** `latchkey appliance approve NAME` */
 function applianceApproveCommand(): Command {
   return new Command('approve')
@@ -97,8 +102,9 @@ function applianceApproveCommand(): Command {
     .argument('<name>', NAME)
     .option('--code <code>', 'the code that the appliance shows; if it differs, the appliance is not approved')
     .option('--connection <name>', 'use this connection instead of one of its own')
+    .option('--portal <name>', 'the portal to log in to (default: the first one in the configuration)')
     .option('--json', "print the appliance's status as JSON")
-    .action(async (name: string, options: { code?: string; connection?: string; json?: boolean }, command: Command) => {
+    .action(async (name: string, options: ApproveOptions, command: Command) => {
       await using hub = await connectHub(command);
       const { hub: hubStatus, appliances } = await hub.request('status');
       const waiting = findNamed(appliances, name)?.waiting_for_approval;
@@ -119,14 +125,15 @@ function applianceApproveCommand(): Command {
       }
       // With the code that was shown: another appliance may have registered under this name since.
       const code = options.code ?? waiting?.comparison_code ?? null;
-      const appliance = await hub.request('approveAppliance', { name, code, connection: options.connection ?? null });
+      const { connection: chosen = null, portal = null } = options;
+      const appliance = await hub.request('approveAppliance', { name, code, connection: chosen, portal });
       if (options.json === true) printJson(appliance);
       else {
         const which = waiting === undefined ? '' : ` (code ${waiting.comparison_code}${from})`;
         const { connection } = appliance;
         const next = hasTokens(appliance)
           ? `It uses the connection ${connection}, and gets tokens at once.`
-          : `If it does not start its own pairing, run: latchkey pair ${connection}`;
+          : `Its login is at the portal ${appliance.portal}. If it does not start its own pairing, run: latchkey pair ${connection}`;
         print(`${name}${which} is approved. ${next}`);
       }
     });

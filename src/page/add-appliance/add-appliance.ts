@@ -6,9 +6,9 @@ import { checkTitle, MAX_TITLE_LENGTH, type Named } from '../../core/name.ts';
 import type { Random } from '../../core/random.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import type { AdministrationView } from '../administration-view.ts';
-import { renderConnectionChoice, sharableConnections } from '../appliance/connection-choice.ts';
+import { renderConnectionChoice, renderPortalChoice, sharableConnections } from '../appliance/connection-choice.ts';
 import { sendFailure } from '../failures.ts';
-import { renderSelectField, renderTextField } from '../form-field.ts';
+import { renderTextField } from '../form-field.ts';
 import { readQuery } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
@@ -154,24 +154,6 @@ interface ApplianceForm {
   readonly connection: string;
   readonly scope: string;
   readonly portal: string;
-}
-
-/**
- * The choice of a portal, if there are several. None is chosen already: a login at the wrong one shows late.
- * @returns HTML
- */
-export function renderPortalChoice(
-  field: Parameters<typeof renderSelectField>[0],
-  portals: readonly Named[],
-  selected: string,
-  { adding }: Texts,
-): string {
-  if (portals.length < 2) return '';
-  const options = [
-    { value: '', text: adding.choosePortal },
-    ...portals.map((one) => ({ value: one.name, text: one.title })),
-  ];
-  return renderSelectField(field, 'portal', options, selected);
 }
 
 /** What a person can choose from. */

@@ -10,6 +10,7 @@ import {
   type LoginStatus,
 } from '../../core/connections/connection-status.ts';
 import { keysOf } from '../../core/keys.ts';
+import type { Named } from '../../core/name.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { type FieldValue, fieldTime, type StatusField } from '../../core/status-field.ts';
 import { dateTimeElement, icon, pastTimeElement, timeElement } from '../elements.ts';
@@ -17,7 +18,7 @@ import { type LoginHealth, userCodeOf } from '../health.ts';
 import { csrfForm } from '../installer-page.ts';
 import { appliancePath, approvalPath, connectionPath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
-import { renderConnectionChoice } from './connection-choice.ts';
+import { renderConnectionChoice, renderPortalChoice } from './connection-choice.ts';
 
 /**
  * The state of an appliance or a connection as text and icon, and what to do.
@@ -82,7 +83,9 @@ export function renderLoginDetails(
     ...before,
     [overview.scope, scope === null ? html`${overview.scopeByPortal}` : html`${scope}`],
   ];
-  if (portalTitle !== null) rows.push([overview.portal, html`${portalTitle(portal)}`]);
+  // Whoever approves it chooses the portal.
+  if (portalTitle !== null && waitingForApproval === undefined)
+    rows.push([overview.portal, html`${portalTitle(portal)}`]);
   if (account !== null) rows.push([overview.account, html`${account}`]);
   if (waitingForApproval !== undefined) {
     const { since, softwareId } = waitingForApproval;
@@ -143,7 +146,7 @@ function renderComparison({ states }: Texts, { comparisonCode, address }: Pendin
 
 /**
  * The button for an appliance's next step; nothing if none is needed.
- * @param offered the connections that it could use, if it waits for approval
+ * @param offered what it could use, if it waits for approval: connections, or a login of its own at one of the portals
  * @param portalTitle null: the button does not name the portal
  * @returns HTML
  */
@@ -152,7 +155,7 @@ export function renderNextAction(
   session: PageSession,
   appliance: ApplianceStatus,
   health: LoginHealth,
-  offered: readonly ConnectionStatus[],
+  offered: { readonly connections: readonly ConnectionStatus[]; readonly portals: readonly Named[] },
   portalTitle: PortalTitle = null,
 ): string {
   const { name, clientId, waitingForApproval, connection, connections } = appliance;
@@ -166,10 +169,15 @@ export function renderNextAction(
     });
   }
   const choice =
-    offered.length === 0
+    offered.connections.length === 0
       ? ''
-      : renderConnectionChoice(texts, `login-${name}`, offered, { selected: '', hint: texts.connectionChoice.hint });
+      : renderConnectionChoice(texts, `login-${name}`, offered.connections, {
+          selected: '',
+          hint: texts.connectionChoice.hint,
+        });
+  const portal = { id: `portal-${name}`, label: texts.adding.portal, hint: null, onlyForOwn: true };
   const approve = html`<input type="hidden" name="client_id" value="${clientId}">!${choice}
+!${renderPortalChoice(portal, offered.portals, '', texts)}
 <button class="primary" id="approve-${name}">${overview.approve}</button>`;
   return html`!${renderComparison(texts, waitingForApproval)}
 <div class="actions">!${csrfForm(session, appliancePath(name, 'approve'), approve, 'stack')}

@@ -118,8 +118,11 @@ export function serveAppliances(
   guard.form('/appliances/:name/approve', async (submission) => {
     const name = pathParameter(submission, 'name');
     const connection = submission.form.get('connection') || null;
+    const portals = connection === null ? administration.portals() : [];
+    const portal = portals.length > 1 ? (submission.form.get('portal') ?? '') : null;
     try {
-      await approve(name, submission.form.get('client_id') ?? '', connection, submission.administration);
+      if (portal === '') return sendNothingChanged(submission, submission.context.texts.adding.portalMissing, name);
+      await approve(name, submission.form.get('client_id') ?? '', { connection, portal }, submission.administration);
       return submission.reply.redirect(appliancePath(name), 303);
     } catch (error) {
       return sendApprovalFailure(submission, administration, name, connection ?? '', error);
@@ -137,14 +140,14 @@ export function serveAppliances(
   async function approve(
     name: string,
     clientId: string,
-    connection: string | null,
+    { connection, portal }: Readonly<Record<'connection' | 'portal', string | null>>,
     own: Administration,
   ): Promise<void> {
     const { appliances } = await administration.status();
     const appliance = appliances.find((one) => one.name === name && one.clientId === clientId);
     if (appliance === undefined) throw new Failure('appliance_unknown', name);
     if (appliance.waitingForApproval === undefined) return;
-    await own.approveAppliance(name, appliance.waitingForApproval.comparisonCode, connection);
+    await own.approveAppliance(name, appliance.waitingForApproval.comparisonCode, connection, portal);
   }
 }
 
@@ -208,7 +211,7 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
   const details = single
     ? renderLoginDetails(texts, { ...appliance, ...connection }, titlesOf(portals), now, { before, after })
     : html`<dl class="facts">!${renderRows([...before, ...after])}</dl>`;
-  const offered = connectionsFor(appliance, status);
+  const offered = { connections: connectionsFor(appliance, status), portals };
   return {
     title,
     now,

@@ -3,6 +3,7 @@ import type { StatusReport } from '../../core/administration.ts';
 import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { sameScope } from '../../core/connections/scope.ts';
+import type { Named } from '../../core/name.ts';
 import { joinTitles } from '../connection-names.ts';
 import { renderSelectField } from '../form-field.ts';
 import type { Texts } from '../texts/en.ts';
@@ -37,16 +38,13 @@ export function sharableConnections(
     .slice(0, MAX_OFFERED);
 }
 
-/** The connections that an appliance could use instead of its own: at the same portal, with the same permissions. */
+/** The connections that an appliance that asks to join could use instead of its own: at any portal, with the same permissions. */
 export function connectionsFor(
-  { connection, portal, scope }: ApplianceStatus,
+  { connection, scope }: ApplianceStatus,
   status: Pick<StatusReport, 'connections' | 'appliances'>,
 ): readonly ConnectionStatus[] {
   return sharableConnections(status).filter(
-    (one) =>
-      one.name !== connection &&
-      one.portal === portal &&
-      (scope === null || one.scope === null || sameScope(scope, one.scope)),
+    (one) => one.name !== connection && (scope === null || one.scope === null || sameScope(scope, one.scope)),
   );
 }
 
@@ -97,4 +95,22 @@ export function renderConnectionChoice(
   const { label, own } = texts.connectionChoice;
   const options = [{ value: '', text: own }, ...offered.map((one) => connectionOption(one, texts))];
   return renderSelectField({ id, label, hint, problem }, 'connection', options, selected);
+}
+
+/**
+ * The choice of a portal, if there are several. None is chosen already: a login at the wrong one shows late.
+ * @returns HTML
+ */
+export function renderPortalChoice(
+  field: Parameters<typeof renderSelectField>[0],
+  portals: readonly Named[],
+  selected: string,
+  { adding }: Texts,
+): string {
+  if (portals.length < 2) return '';
+  const options = [
+    { value: '', text: adding.choosePortal },
+    ...portals.map((one) => ({ value: one.name, text: one.title })),
+  ];
+  return renderSelectField(field, 'portal', options, selected);
 }

@@ -3,13 +3,9 @@ import { Failure, type FailureCode } from '../../core/failure.ts';
 import { MAX_TITLE_LENGTH, type Named } from '../../core/name.ts';
 import type { Random } from '../../core/random.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import {
-  createIdempotencyKey,
-  readIdempotencyKey,
-  renderPortalChoice,
-  validateLogin,
-} from '../add-appliance/add-appliance.ts';
+import { createIdempotencyKey, readIdempotencyKey, validateLogin } from '../add-appliance/add-appliance.ts';
 import type { AdministrationView } from '../administration-view.ts';
+import { renderPortalChoice } from '../appliance/connection-choice.ts';
 import { sendConnectionFailure } from '../failures.ts';
 import { renderTextField } from '../form-field.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';

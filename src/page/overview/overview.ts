@@ -85,7 +85,7 @@ export function overviewPage(
   const { hub, conditions } = status;
   const portalTitle = portals.length > 1 ? titlesOf(portals) : null;
   const cards = [
-    ...applianceCards(status, texts, session, portalTitle, now),
+    ...applianceCards(status, texts, session, portals, now),
     ...connectionCards(status, texts, session, portalTitle, now),
   ].toSorted((a, b) => SEVERITY_ORDER.indexOf(a.severity) - SEVERITY_ORDER.indexOf(b.severity));
   const { severity, headline } = hubHealth(status, texts);
@@ -150,9 +150,10 @@ function applianceCards(
   status: StatusReport,
   texts: Texts,
   session: PageSession,
-  portalTitle: PortalTitle,
+  portals: readonly Named[],
   now: number,
 ): Card[] {
+  const portalTitle = portals.length > 1 ? titlesOf(portals) : null;
   const connections = new Map(status.connections.map((connection) => [connection.name, connection]));
   const conditionsOf = groupByAppliance(status.conditions);
   const noticesOf = groupByAppliance(status.notices);
@@ -162,7 +163,7 @@ function applianceCards(
     if (connection?.own !== true && waitingForApproval === undefined) return [];
     const used = usedConnections(appliance, status.connections);
     const health = applianceHealth(appliance, conditionsOf.get(name) ?? [], noticesOf.get(name) ?? [], used, texts);
-    const offered = waitingForApproval === undefined ? [] : connectionsFor(appliance, status);
+    const offered = { connections: waitingForApproval === undefined ? [] : connectionsFor(appliance, status), portals };
     const details = { ...appliance, ...connection };
     const render = () => html`<li class="card ${health.needsAttention ? 'bad' : ''}" id="appliance-${name}">
 <h3><a href="${appliancePath(name)}" id="open-${name}">${title}</a></h3>

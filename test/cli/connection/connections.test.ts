@@ -123,6 +123,12 @@ describe('appliances of a shared connection', () => {
     expect(moved.stderr).toContain('latchkey connection remove spare');
   });
 
+  test('appliance approve --portal passes the portal to the hub, and says at which one the login is', async () => {
+    administration.set({ name: 'lamp', waitingForApproval: waitingForApproval() });
+    const approved = await hub.latchkey('appliance', 'approve', 'lamp', '--portal', 'second');
+    expect(approved.stdout).toMatch(/is approved\. Its login is at the portal second\. .*latchkey pair lamp\n$/);
+  });
+
   test('appliance approve --connection and invite --connection pass the connection to the hub', async () => {
     administration.setConnection({ name: 'heating' });
     administration.set({ name: 'lamp', waitingForApproval: waitingForApproval() });
