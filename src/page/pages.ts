@@ -20,6 +20,7 @@ import { acceptIngressRequests } from './ingress/ingress-hooks.ts';
 import { LiveUpdates } from './live-updates.ts';
 import { serveOverview } from './overview/overview.ts';
 import { pageContext } from './page-context.ts';
+import { LoginHosts } from './pairing/login-hosts.ts';
 import { servePairing } from './pairing/pairing.ts';
 import { servePortals } from './portals/portals.ts';
 import { serveScripts } from './scripts.ts';
@@ -65,6 +66,7 @@ export function openPages(options: PagesOptions): Pages {
   const { service, access, hubName, ingressUsers = [] } = options;
   const live = new LiveUpdates(options);
   const cache = new CredentialsCache(options);
+  const hosts = new LoginHosts();
 
   /** The pages that the hub's own address and a reverse proxy show alike. */
   function serveInstallerPages(app: FastifyInstance, guard: AuthenticatedRoutes): void {
@@ -77,13 +79,13 @@ export function openPages(options: PagesOptions): Pages {
     serveAddConnection(guard, options);
     serveConnections(guard, options);
     servePortals(guard, options);
-    servePairing(guard, options);
+    servePairing(guard, { ...options, hosts });
     serveDeviceFlowApproval(guard, options);
   }
 
   return {
     registerHttpRoutes(app, httpsPort) {
-      const hubUrl = ({ hostname }: FastifyRequest) => `https://${hostname}:${httpsPort}`;
+      const hubUrl = ({ hostname }: FastifyRequest, path: string) => hosts.urlOf(path, `${hostname}:${httpsPort}`);
       app.addContentTypeParser(
         FORM_MEDIA_TYPE,
         { parseAs: 'string', bodyLimit: MAX_FORM_BYTES },
@@ -105,7 +107,7 @@ export function openPages(options: PagesOptions): Pages {
       );
     },
     registerHttpsRoutes(app) {
-      const hubUrl = ({ host }: FastifyRequest) => `https://${host}`;
+      const hubUrl = ({ host }: FastifyRequest, path: string) => hosts.urlOf(path, host);
       serveStatefulCallback(app, service, hubName, hubUrl);
       serveNextLogin(app, service, hubName, hubUrl);
       servePairPage(app, service, hubName, options);

@@ -75,6 +75,24 @@ function expectPage(response: HubResponse, status: number, text: string): void {
 }
 
 describe('a login that the portal redirects to the hub', () => {
+  it('the result leads back to the host at which the installer opened the pairing, and never to a host that is not the hub', async () => {
+    await using visitor = await PageVisitor.signedIn(hub);
+    const begin = async (...hosts: readonly Record<string, string>[]) => {
+      const { name, login } = await openPairing();
+      const form = { csrf: await visitor.csrf() };
+      const page = String((await visitor.post(`/appliances/${name}/pair`, form)).headers['location']);
+      for (const headers of hosts) expect((await visitor.get(page, headers)).status).toBe(200);
+      const { text } = await client.http(await login());
+      return /<a href="https:\/\/([^"]+)\/pairings\//.exec(text)?.[1];
+    };
+    const [address, named] = [`127.0.0.1:${hub.httpsPort}`, `localhost:${hub.httpsPort}`];
+    expect(await begin()).toBe(address);
+    expect(await begin({ host: named })).toBe(named);
+    // An open page on another device updates itself.
+    expect(await begin({ host: named }, { host: address, 'sec-fetch-dest': 'empty' })).toBe(named);
+    expect(await begin({ host: `192.0.2.7:${hub.httpsPort}` })).toBe(address);
+  });
+
   it('a redirect pairs, and the page shows the same result on a reload, for another code and after a restart', async () => {
     const { name, path, login, state } = await openPairing();
     const redirect = await login();

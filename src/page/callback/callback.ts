@@ -10,6 +10,7 @@ import { connectionNote, sentenceAbout } from '../connection-names.ts';
 import { type PublicPage, sendMessagePage, sendPublicPage } from '../document.ts';
 import { BROWSER_TOKEN_COOKIE, cookieValue, setCallbackCookie } from '../http.ts';
 import { type PageContext, pageContext } from '../page-context.ts';
+import { pairingBatchPath, pairingPath } from '../paths.ts';
 import { sendToPortal } from '../portal-link.ts';
 import type { Texts } from '../texts/en.ts';
 import { loginMessage, pairingMessage } from './pairing-messages.ts';
@@ -19,6 +20,8 @@ import { loginMessage, pairingMessage } from './pairing-messages.ts';
  * login.
  */
 const BATCH_TOKEN_COOKIE = 'latchkey-batch';
+/** Returns the address of a page of the hub, for the host that the browser of a request is signed in at. */
+type HubUrl = (request: FastifyRequest, path: string) => string;
 /** `Retry-After` while the portal is unreachable, in seconds. */
 const UNREACHABLE_RETRY_SECONDS = 5;
 
@@ -26,13 +29,12 @@ const UNREACHABLE_RETRY_SECONDS = 5;
  * Serves the redirect of the portal. It is plain HTTP, because over HTTPS a browser would warn about the hub's own
  * certificate in the middle of a login. That is safe: the code in it is useless without the hub's secret, and the hub
  * does not trust a code before the portal itself has delivered the same one (`RedirectedCodes`).
- * @param hubUrl the address of the hub's page, for the host that the browser uses
  */
 export function serveCallback(
   app: FastifyInstance,
   service: Pick<LanService, 'receiveCallback'>,
   hubName: string,
-  hubUrl: (request: FastifyRequest) => string,
+  hubUrl: HubUrl,
 ): void {
   app.get<{ Params: { nonce: string } }>('/callback/:nonce', async (request, reply) => {
     const { params } = request;
@@ -51,7 +53,7 @@ export function serveCallback(
     if (callback.kind === 'nothing' && pairing.step.kind === 'waiting') {
       return sendError(400, texts.noCode, texts.noCodeText);
     }
-    return sendResult(reply, context, found, found.login, hubUrl(request));
+    return sendResult(reply, context, found, found.login, (path) => hubUrl(request, path));
   });
 }
 
@@ -59,13 +61,12 @@ export function serveCallback(
  * Serves the redirect of a portal that returns the `state` of its link (RFC 6749, 4.1.2): one fixed address, because
  * many portals compare it byte by byte. Over HTTP for the same reason as {@link serveCallback}, and over HTTPS for
  * portals that redirect to nothing else. The code is useless without its PKCE verifier, which only the hub has.
- * @param hubUrl as in {@link serveCallback}
  */
 export function serveStatefulCallback(
   app: FastifyInstance,
   service: Pick<LanService, 'receiveRedirect'>,
   hubName: string,
-  hubUrl: (request: FastifyRequest) => string,
+  hubUrl: HubUrl,
 ): void {
   app.get('/callback', async (request, reply) => {
     const context = pageContext(hubName, request);
@@ -81,19 +82,18 @@ export function serveStatefulCallback(
     if (stateful.response.kind === 'nothing' && found.pairing.step.kind === 'waiting') {
       return sendError(400, texts.noCode, texts.noCodeText);
     }
-    return sendResult(reply, context, found, null, hubUrl(request));
+    return sendResult(reply, context, found, null, (path) => hubUrl(request, path));
   });
 }
 
 /**
  * Serves the button with which a browser continues with the next login of a batch. The app must parse forms.
- * @param hubUrl as in {@link serveCallback}
  */
 export function serveNextLogin(
   app: FastifyInstance,
   service: Pick<LanService, 'continueBatch' | 'browserToken'>,
   hubName: string,
-  hubUrl: (request: FastifyRequest) => string,
+  hubUrl: HubUrl,
 ): void {
   // The nonce is not a credential, because everybody who saw the link knows it.
   app.post<{ Params: { nonce: string } }>('/callback/:nonce/next', async (request, reply) => {
@@ -108,18 +108,18 @@ export function serveNextLogin(
       });
     switch (next.kind) {
       case 'link':
-        return sendToPortal(reply, context, next, service.browserToken(next.pairing), { next: `${hubUrl(request)}/` });
+        return sendToPortal(reply, context, next, service.browserToken(next.pairing), { next: hubUrl(request, '/') });
       case 'unreachable':
         reply.header('retry-after', UNREACHABLE_RETRY_SECONDS);
         return sendPublicPage(reply, 503, context, portalUnreachablePage(next.connection, nonce, context.texts));
       case 'not_proved':
-        return reply.header('cache-control', 'no-store').redirect(`${hubUrl(request)}/batches/${next.batch}`, 303);
+        return reply.header('cache-control', 'no-store').redirect(hubUrl(request, pairingBatchPath(next.batch)), 303);
       case 'over':
         return sendMessagePage(reply, 200, context, {
           severity: 'neutral',
           heading: context.texts.batch.ended,
           text: context.texts.batch.endedText,
-          link: { href: `${hubUrl(request)}/`, text: context.texts.batch.openHubPage },
+          link: { href: hubUrl(request, '/'), text: context.texts.batch.openHubPage },
         });
     }
   });
@@ -144,11 +144,11 @@ function sendResult(
   context: PageContext,
   found: PairedConnection & { readonly pairing: Pairing; readonly batch: BatchForBrowser | null },
   login: 'unconfirmed' | 'too_late' | null,
-  hubUrl: string,
+  hubUrl: (path: string) => string,
 ): FastifyReply {
   const { pairing, batch: membership } = found;
   if (membership?.batchToken) setCallbackCookie(reply, BATCH_TOKEN_COOKIE, membership.batchToken);
-  const resultUrl = `${hubUrl}${membership === null ? `/pairings/${pairing.id}` : `/batches/${membership.id}`}`;
+  const resultUrl = hubUrl(membership === null ? pairingPath(pairing.id) : pairingBatchPath(membership.id));
   const page =
     membership?.batch &&
     batchResultPage({ ...found, batch: membership.batch }, pairing.nonce, resultUrl, context.texts);

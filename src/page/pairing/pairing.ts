@@ -9,6 +9,7 @@ import { BROWSER_TOKEN_COOKIE, setCallbackCookie } from '../http.ts';
 import { redirectTo, sendInstallerPage } from '../installer-page.ts';
 import { pairingBatchPath, pairingPath } from '../paths.ts';
 import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
+import type { LoginHosts } from './login-hosts.ts';
 import { pairingBatchPage } from './pairing-batch-page.ts';
 import { pairingPage } from './pairing-page.ts';
 import { servePasteAddress } from './paste-address.ts';
@@ -18,6 +19,7 @@ import { servePrintedLabels } from './printed-label.ts';
 export interface PairingPagesOptions {
   readonly administration: AdministrationView;
   readonly service: Pick<LanService, 'browserToken'>;
+  readonly hosts: LoginHosts;
   readonly clock: Clock;
   readonly timers: Timers;
 }
@@ -25,10 +27,11 @@ export interface PairingPagesOptions {
 /** Serves pairing from the installer's page: one appliance, all in a batch, and by a printed label. */
 export function servePairing(
   guard: AuthenticatedRoutes,
-  { administration, service, clock, timers }: PairingPagesOptions,
+  { administration, service, hosts, clock, timers }: PairingPagesOptions,
 ): void {
-  /** Sets the cookie by which the callback recognises a browser that follows the login link. */
-  function setBrowserBinding({ reply }: AuthenticatedRequest, { id, status }: PairingView): void {
+  /** Sets the cookie by which the callback recognises a browser that follows the login link, and records its way back. */
+  function setBrowserBinding({ request, reply }: AuthenticatedRequest, { id, status }: PairingView): void {
+    hosts.record(request);
     if (status.event === 'waiting') setCallbackCookie(reply, BROWSER_TOKEN_COOKIE, service.browserToken(id));
   }
 
