@@ -35,6 +35,7 @@ test.each([
   [['invite', 'wallbox'], /too many arguments/],
   [['invite', '--ttl', '31d'], /--ttl.*'31d' is invalid. Must be 1s to 30d\./],
   [['registration', 'open', '--for', '25h'], /--for.*'25h' is invalid. Must be 1s to 24h\./],
+  [['portals', 'home'], /unknown command 'home'\n\(There are: list, check\)\n/],
   [['stats'], /unknown command 'stats'.*\n.*status/],
   [['appliance', 'add'], /missing required argument 'name'.*\n.*latchkey appliance add --help/],
   [['pair'], /give the name of an appliance, or --all.*\n\(see "latchkey pair --help"\)/],

@@ -55,6 +55,9 @@ function commandPath(command: Command): string {
   return command.parent === null ? command.name() : `${commandPath(command.parent)} ${command.name()}`;
 }
 
+/** A longer list is that of the help. */
+const MAX_LISTED_COMMANDS = 10;
+
 /**
  * Rejects an unknown command name where commander would not: with `--help` it would show the help of the group, and a
  * group that has an action of its own would get it as one argument too many.
@@ -71,12 +74,18 @@ function rejectUnknownCommand(group: Command): void {
     const [name] = group.args;
     if (acting === group && name !== undefined) failUnknownCommand(group, name);
   });
+  // A default command would get it as well.
+  group.hook('preSubcommand', (_, chosen) => {
+    const [name = chosen.name()] = group.args;
+    if (name !== chosen.name() && !name.startsWith('-')) failUnknownCommand(group, name);
+  });
 }
 
-/** Ends a group of commands with wrong usage; suggests the command that was meant, in the words of commander. */
+/** Ends a group of commands with wrong usage; suggests the command that was meant, in the words of commander, or names all of a few. */
 export function failUnknownCommand(group: Command, name: string): never {
   const names = group.commands.map((command) => command.name());
   const meant = names.length === 1 ? names[0] : nearestName(name, names);
-  const suggestion = meant ? `\n(Did you mean ${meant}?)` : '';
+  const known = names.length > MAX_LISTED_COMMANDS ? '' : `\n(There are: ${names.join(', ')})`;
+  const suggestion = meant ? `\n(Did you mean ${meant}?)` : known;
   return group.error(`error: unknown command '${name}'${suggestion}`, { code: 'commander.unknownCommand' });
 }
