@@ -95,6 +95,14 @@ export function wholeMinutes(ms: number): number {
   return 60_000 * Math.round(ms / 60_000);
 }
 
+/**
+ * When an instant was, by the hub's current clock, which may have been set since; in ms since 1970. As it was recorded, if
+ * that was in another boot.
+ */
+export function wallTimeOf({ boot, uptime, wall }: Instant, now: Instant): number {
+  return boot === now.boot ? wall + wholeMinutes(now.wall - now.uptime - (wall - uptime)) : wall;
+}
+
 /** A duration for people, in its largest fitting unit: `45 s`, `12 min`, `3 h`, `2 d`. @param round `Math.ceil` for a promise */
 export function formatDuration(seconds: number, round: (count: number) => number = Math.floor): string {
   if (seconds < 120) return `${Math.max(0, round(seconds))} s`;

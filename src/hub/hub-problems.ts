@@ -2,7 +2,7 @@ import type { PortalClients, RejectedClient } from '../broker/portal-clients.ts'
 import type { BrokerStore } from '../broker/ports.ts';
 import type { HubLeaf } from '../certificates/leaf.ts';
 import type { HubProblem } from '../core/administration.ts';
-import { type Clock, rfc3339 } from '../core/clock.ts';
+import { type Clock, type Instant, rfc3339, wallTimeOf } from '../core/clock.ts';
 import type { Connection } from '../core/connections/connection.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import type { HubProblemCode } from '../core/health/hub-conditions.ts';
@@ -57,7 +57,11 @@ export function openHubProblems(sources: HubProblemSources): (connections: Conne
       site !== null && store.writeProblem !== null ? null : findStoreWriteProblem(sources, connections),
     hub_missing: () => site && findMissingHubs(site),
     client_rejected: (connections) => describeRejectedClients(portalClients.rejected, connections),
-    no_portal: () => sinceStart(portals.names.length === 0 ? NO_PORTAL.message : null),
+    no_portal: (connections) => {
+      // A login that waits for its portal says which one is missing.
+      const isMissing = connections.some(([, { problem }]) => problem?.condition === 'portal_missing');
+      return sinceStart(portals.names.length === 0 && !isMissing ? NO_PORTAL.message : null);
+    },
     portal_moved: timed(() => portals.moved),
     certificate_expired: () => expiry('certificate_expired'),
     certificate_expiring: () => expiry('certificate_expiring'),
@@ -75,11 +79,14 @@ export function openHubProblems(sources: HubProblemSources): (connections: Conne
 
   /** Adds to a problem since when it has been seen. @param age how long it has lasted when it is first seen, in ms */
   function timed(describe: () => string | null, age: () => number = () => 0): () => ObservedProblem | null {
-    let first: string | null = null;
+    let first: Instant | null = null;
     return () => {
       const message = describe();
-      first = message === null ? null : (first ?? rfc3339(clock.now().wall - age()));
-      return message === null || first === null ? null : { message: capitalize(message), since: first };
+      const now = clock.now();
+      first = message === null ? null : (first ?? { ...now, wall: now.wall - age() });
+      return message === null || first === null
+        ? null
+        : { message: capitalize(message), since: rfc3339(wallTimeOf(first, now)) };
     };
   }
 

@@ -22,7 +22,7 @@ async function healthOf(harness: BrokerHarness) {
     startedAt: '2031-05-05T06:07:08Z',
     leaf: { expiryProblem: null },
     advertising: { idTaken: null, nameClaimed: null, unannounced: null },
-    portals: { moved: null, names: ['home'] },
+    portals: { moved: null, names: harness.configured ? ['home'] : [] },
     portalClients: { rejected: [] },
     nameOf: (id) => appliances.byId(id)?.name ?? id,
     isUnsaved: (id) => grants.get(id)?.isUnsaved === true,
@@ -86,6 +86,31 @@ test('a login without its portal names it, also after a lost answer, until the p
   harness.configured = true;
   await harness.start();
   expect(await codes(harness)).not.toContain('error portal_missing wallbox');
+});
+
+test('a login whose portal was missing for a while is not said to have wrong credentials', async () => {
+  const { harness } = await BrokerHarness.startPaired();
+  await harness.stop();
+  harness.configured = false;
+  await harness.start();
+  await harness.time.pass(2 * HOUR);
+  expect(await codes(harness)).toEqual(['error portal_missing wallbox']);
+  await harness.stop();
+  harness.configured = true;
+  await harness.start();
+  expect(await codes(harness)).not.toContain('warning credentials_untried wallbox');
+});
+
+test('a problem began when it did, also after the clock was set', async () => {
+  const { harness } = await BrokerHarness.startPaired({ fraction: 0.999 });
+  await harness.portal.disconnect();
+  await harness.time.pass(6 * HOUR);
+  const age = () => harness.time.wall - Date.parse(harness.statusOf('wallbox').problem?.since ?? '');
+  const before = age();
+  for (const jump of [82 * MINUTE, -400 * MINUTE]) {
+    harness.time.wall += jump;
+    expect(Math.abs(age() - before)).toBeLessThanOrEqual(SECOND);
+  }
 });
 
 test('one response of a portal makes all appliances that could not reach it try again at once', async () => {

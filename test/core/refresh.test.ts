@@ -276,7 +276,7 @@ describe('state after a failed refresh', () => {
     const end = ', and the portal gave no refresh token: ask for the scope offline_access, then connect again';
     expect(message(sampleGrant({ refreshToken: null }))).toBe(`The access token has ended${end}`);
     expect(message(sampleGrant({ refreshToken: null, accessTokenRejectedAt: now }))).toBe(
-      `The cloud refuses the access token${end}`,
+      `The portal refuses the access token${end}`,
     );
     expect(message(sampleGrant({ doubt }))).toBe(
       'An answer was lost on 2031-05-05T06:47:00.000Z, and the portal no longer accepts the previous refresh token',

@@ -463,7 +463,7 @@ export class Grants implements AsyncDisposable {
     } else if (managed.leasedUntil !== null) await managed.endElsewhere();
     else {
       const detail = `its portal (${managed.grant.issuer.origin}) is not in the configuration`;
-      await managed.fail({ kind: 'misconfigured', detail, portalTime: null });
+      await managed.fail({ kind: 'misconfigured', detail, portalTime: null, isMissing: true });
     }
     if (isFirst) this.#scheduleRefresh(managed);
   }

@@ -1,7 +1,7 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
 import { type UnusualUsage, unusualUsage } from '../../core/appliances/usage.ts';
-import { confirmedTimeAt, elapsed, rfc3339, wholeMinutes } from '../../core/clock.ts';
+import { confirmedTimeAt, elapsed, type Instant, rfc3339, wallTimeOf, wholeMinutes } from '../../core/clock.ts';
 import type { ConnectionState, ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
 import { comparisonCode } from '../../system/comparison-code.ts';
@@ -64,7 +64,7 @@ export function applianceStatus(
     ...usageFields(appliance, statuses, sources),
     ...(refused && { refused }),
     ...(appliance.origin === 'declared' ? { declared: true } : {}),
-    ...registrationFields(appliance),
+    ...registrationFields(appliance, sources.environment.clock.now()),
     ...(hasCredentials ? {} : { withoutCredentials: true }),
     ...(!hasCredentials && damagedAppliances.has(appliance.id) ? { credentialsDamaged: true } : {}),
   };
@@ -128,11 +128,14 @@ function unusualUsageOf(
   return unusualUsage({ now: time, last, today, lifetime: grant.lifetime, available });
 }
 
-function registrationFields({ clientId, softwareId, waiting }: Appliance): Pick<ApplianceStatus, 'waitingForApproval'> {
+function registrationFields(
+  { clientId, softwareId, waiting }: Appliance,
+  now: Instant,
+): Pick<ApplianceStatus, 'waitingForApproval'> {
   if (waiting === null) return {};
   return {
     waitingForApproval: {
-      since: rfc3339(waiting.since.wall),
+      since: rfc3339(wallTimeOf(waiting.since, now)),
       softwareId,
       comparisonCode: comparisonCode(clientId),
       address: waiting.from,

@@ -1,4 +1,4 @@
-import { formatDuration, type Instant, rfc3339, wholeMinutes } from '../../core/clock.ts';
+import { formatDuration, type Instant, rfc3339, wallTimeOf, wholeMinutes } from '../../core/clock.ts';
 import { type Connection, isOwnConnection } from '../../core/connections/connection.ts';
 import type { ConnectionState, ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { missingScope } from '../../core/connections/scope.ts';
@@ -75,7 +75,7 @@ export function connectionStatus(
     problem: problem && {
       code: codeOn(store, problem.code),
       message: problem.message,
-      since: rfc3339(problem.since.wall),
+      since: rfc3339(wallTimeOf(problem.since, now)),
       ...(problem.condition && { condition: problem.condition }),
     },
     portal: connection.portal,
@@ -169,7 +169,7 @@ function pairingFailureFields(
     pairingFailed: {
       reason,
       message: run.failureMessage(reason),
-      at: rfc3339(at.wall),
+      at: rfc3339(wallTimeOf(at, now)),
       ...(detail !== undefined && { detail }),
     },
     credentialLocation: run.credentialLocation,
@@ -249,7 +249,7 @@ function problemOf(
 /** The problem that an appliance reported. Whether the next token works is up to the portal. */
 function rejectedTokenProblem(since: Instant, due: number | null, now: Instant): Problem {
   const wait = due === null ? 0 : secondsUntil(due, now);
-  const message = `An appliance reported that the cloud rejects its access token: the hub gets another one ${wait === 0 ? 'now' : `within ${formatDuration(wait, Math.ceil)}`}`;
+  const message = `An appliance reported that the portal rejects its access token: the hub gets another one ${wait === 0 ? 'now' : `within ${formatDuration(wait, Math.ceil)}`}`;
   return { code: 'portal_rejected', message, since, condition: 'access_token_rejected' };
 }
 

@@ -69,7 +69,8 @@ export function afterFailure(
     }
     const shown = doubt === null ? ongoingProblem(health, code, message, now) : doubtProblem(doubt, message);
     // Only new tokens prove that the credentials are right. After any other outcome the next start tries them at once.
-    const misconfigured = shown.code === 'misconfigured' ? shown.since : grant.misconfigured;
+    const isRejected = shown.code === 'misconfigured' && !('isMissing' in outcome);
+    const misconfigured = isRejected ? shown.since : grant.misconfigured;
     return { doubt, refused: null, misconfigured, health: { kind: 'failing', problem: shown, ...next } };
   };
   const onDemand = backoffDelay(onDemandBackoff(grant.lifetime), failures, fraction);
@@ -241,7 +242,7 @@ function refusalMessage(grant: Grant, since: Instant, { loginLimits = NO_LIMITS 
   const { doubt } = grant;
   if (grant.refreshToken === null) {
     const end =
-      grant.accessTokenRejectedAt === null ? 'The access token has ended' : 'The cloud refuses the access token';
+      grant.accessTokenRejectedAt === null ? 'The access token has ended' : 'The portal refuses the access token';
     return `${end}, and the portal gave no refresh token: ask for the scope offline_access, then connect again`;
   }
   if (doubt === null) {

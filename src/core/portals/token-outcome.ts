@@ -53,9 +53,14 @@ export type TokenOutcome =
   | { readonly kind: 'refused'; readonly detail: string; readonly portalTime: number | null }
   /**
    * `invalid_client` or `unauthorized_client`: the hub's own credentials are wrong; `detail` is a sentence that says
-   * which to check.
+   * which to check. Or the portal is missing from the configuration, so that none was asked.
    */
-  | { readonly kind: 'misconfigured'; readonly detail: string; readonly portalTime: number | null }
+  | {
+      readonly kind: 'misconfigured';
+      readonly detail: string;
+      readonly portalTime: number | null;
+      readonly isMissing?: true;
+    }
   /**
    * A 3xx or 4xx without an error code of the portal: of a firewall or proxy before it, or for a wrong path. It says
    * nothing about the grant.

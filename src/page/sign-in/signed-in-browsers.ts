@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
 import type { Clock } from '../../core/clock.ts';
 import type { BrowserSession, PageSession, SetupAccess, SignedInBrowser } from '../../core/setup-access.ts';
-import { timeElement } from '../elements.ts';
+import { pastTimeElement } from '../elements.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import type { Texts } from '../texts/en.ts';
@@ -66,11 +66,11 @@ function renderBrowserCard(
 ): string {
   const { browsers } = texts;
   const { id, browser, address, signedInAt, lastSeenAt, isCurrent } = entry;
-  const lastSeen = lastSeenAt === null ? html`${browsers.notSeenSinceStart}` : timeElement(texts, lastSeenAt, now);
+  const lastSeen = lastSeenAt === null ? html`${browsers.notSeenSinceStart}` : pastTimeElement(texts, lastSeenAt, now);
   const signOut = html`<input type="hidden" name="id" value="${id}"><button id="sign-out-${index}" aria-describedby="browser-${index}">${browsers.signOut}</button>`;
   return html`<li class="card"><h2 id="browser-${index}">${browser ?? browsers.unknown}</h2>
 !${isCurrent ? html`<p><strong>${browsers.thisBrowser}</strong></p>` : ''}
-<dl class="facts"><div><dt>${browsers.since}</dt><dd>!${timeElement(texts, signedInAt, now)}</dd></div>
+<dl class="facts"><div><dt>${browsers.since}</dt><dd>!${pastTimeElement(texts, signedInAt, now)}</dd></div>
 <div><dt>${browsers.lastSeen}</dt><dd>!${lastSeen}</dd></div>
 <div><dt>${browsers.address}</dt><dd>${address}</dd></div></dl>
 !${isCurrent ? '' : html`<div class="actions">!${csrfForm(session, `${BROWSERS_PATH}/sign-out`, signOut)}</div>`}</li>`;
