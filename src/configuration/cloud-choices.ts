@@ -8,17 +8,27 @@ type Callbacks = Readonly<Record<'lan' | 'localhost' | 'https', string | null>>;
 /** The clouds of the catalogue, with the redirect URI to register at each, and that of the hub. */
 export function describeClouds(callbacks: Callbacks) {
   const redirectUriOf = ({ redirect, settings }: Cloud) => {
-    if (redirect === null) return null;
+    if (redirect === null || settings.login === 'device') return null;
     return redirect === 'fixed' ? (settings.redirect_uri ?? null) : callbacks[redirect];
   };
   const clouds = allClouds().map((cloud): CloudChoice => {
-    const { name, title, summary, register, client_secret: clientSecret, redirect, variables = {}, de } = cloud;
+    const {
+      name,
+      title,
+      summary,
+      register,
+      client_secret: clientSecret,
+      redirect,
+      settings,
+      variables = {},
+      de,
+    } = cloud;
     const entries = Object.entries(variables);
     const described = entries.map(([variable, { label, description }]) => [variable, { label, description }] as const);
     return {
       name,
       title,
-      clientSecret,
+      clientSecret: settings.login === 'device' && clientSecret === 'optional' ? 'none' : clientSecret,
       texts: {
         en: { summary, steps: register?.steps ?? [], variables: Object.fromEntries(described) },
         de: { steps: [], variables: {}, ...de },
@@ -26,7 +36,7 @@ export function describeClouds(callbacks: Callbacks) {
       registerUrl: register?.url ?? null,
       variables: entries.map(([variable, { default: usual = null }]) => ({ name: variable, usual })),
       redirectUri: redirectUriOf(cloud),
-      isRedirectEntered: redirect === 'localhost' || redirect === 'https',
+      isRedirectEntered: settings.login !== 'device' && (redirect === 'localhost' || redirect === 'https'),
     };
   });
   return { clouds, redirectUri: callbacks.lan };
