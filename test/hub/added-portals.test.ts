@@ -51,9 +51,9 @@ describe('a hub without a portal', () => {
     const [condition, ...others] = (await hub.status()).conditions;
     expect([condition?.code, condition?.severity, others]).toEqual(['no_portal', 'warning', []]);
     const shown =
-      /No cloud is chosen yet\. .*Choose one on the hub's page, or with ".*latchkey portal add"\.\n\nNo appliances yet\.\n$/;
+      /No portal is chosen yet\. .*Choose one on the hub's page, or with ".*latchkey portal add"\.\n\nNo appliances yet\.\n$/;
     expect((await hub.cli('status')).stdout).toMatch(shown);
-    const said = 'no cloud is chosen yet: choose one on the hub\'s page, or with "latchkey portal add"';
+    const said = 'no portal is chosen yet: choose one on the hub\'s page, or with "latchkey portal add"';
     for (const request of [
       () => hub.addAppliance('wallbox'),
       () => hub.addConnection('cloud'),
@@ -199,7 +199,7 @@ describe('an added portal', () => {
   test('the doctor checks the added portals, or says that there is none, and its archive has no secret of theirs', async () => {
     await start();
     const without = await hub.cli('doctor');
-    expect(without.stdout).toMatch(/^warn +hub +No cloud is chosen yet\. Choose one/m);
+    expect(without.stdout).toMatch(/^warn +hub +No portal is chosen yet\. Choose one/m);
     await settled(await add(home()));
     const archive = join(hub.directory, 'diagnostics.tar.gz');
     expect((await hub.cli('doctor', '--bundle', archive)).stdout).toMatch(/^ok +portal\.home\.client +/m);

@@ -254,6 +254,14 @@ describe('the login of an appliance', () => {
   });
 });
 
+describe('a form that comes back with an error', () => {
+  it('the form for a new appliance still has the permissions that were typed, also if another login is chosen', async () => {
+    const fields = { form: formKey(made), name: `blinds-${made}`, connection: 'gone', scope: 'Monitoring' };
+    const { status, text } = await send('/appliances/add', fields);
+    expect([status, text]).toEqual([400, expect.stringContaining('name="scope" value="Monitoring"')]);
+  });
+});
+
 describe('the approval of an appliance that asks to join', () => {
   it('an appliance is approved for the login that the person has chosen', async () => {
     await hub.ask((control) => control.request('openRegistration', { open_for: 600 }));

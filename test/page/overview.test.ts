@@ -131,7 +131,7 @@ describe("the hub's health on the overview", () => {
     const problems = [{ code: 'no_portal' as const, message: 'In English', since: '2031-05-05T06:00:00Z' }];
     const status = hubStatusReport({ ...HUB, problems }, [], [], NOW);
     const { body } = overviewPage(status, { hubName: 'Test hub', texts: en }, SESSION, [], NOW);
-    expect(health(body)).toBe('No cloud is chosen yet.');
+    expect(health(body)).toBe('No portal is chosen yet.');
     expect(body).toContain('id="choose-cloud"');
   });
 

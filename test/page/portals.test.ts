@@ -58,6 +58,8 @@ it.each([
     ['{redirect_uri}', 'name="redirect_uri"'],
   ],
   ['viessmann', ['/callback</code>', 'name="client_id"'], ['name="client_secret"']],
+  // By a code: what only a login by redirect needs is for the configuration file.
+  ['home-connect', ['name="client_id"'], ['name="client_secret"', '/callback', 'edirect', 'Client Secret too']],
   ['hue', ['name="redirect_uri" value="http://localhost:'], ['/callback</code>']],
   ['tesla', ['name="variables.region" value="eu"', 'name="redirect_uri" value="https://127.0.0.1:'], []],
   ['helper', ['name="base_url"', 'name="frontend_url"', 'name="client_secret"'], ['/callback</code>', 'to register']],
@@ -201,4 +203,49 @@ it('a cloud that could not be reached leads back to what was entered, which may 
   await eventually(async () => !(await shown()).text.includes('The hub starts with the new portal'));
   const again = 'again&#61;mistyped">Enter again</a>';
   expect((await shown()).text).toContain(again);
+});
+
+it('a rejected client of a preset that asks for none is shown, and an empty field keeps the secret that is stored', async () => {
+  const others = await names();
+  let isRejecting = false;
+  await using server = await startRawServer((socket) =>
+    socket.end(httpResponse(isRejecting ? 401 : 503, '{"error":"invalid_client"}')),
+  );
+  const endpoints = { token_endpoint: `${server.origin}/token`, authorization_endpoint: `${server.origin}/authorize` };
+  const add = (name: string, keys: Record<string, unknown>, client_secret: string | null) =>
+    hub.ask((control) => control.request('addPortal', { name, keys, client_secret }));
+  const device_authorization_endpoint = `${server.origin}/device`;
+  const { token_endpoint } = endpoints;
+  await add('tado', { preset: 'tado', token_endpoint, device_authorization_endpoint }, null);
+  await until([...others, 'tado']);
+  await add(
+    'tibber',
+    { preset: 'tibber', ...endpoints, client_id: 'a', redirect_uri: 'http://localhost:8480/callback' },
+    'kept',
+  );
+  await until([...others, 'tado', 'tibber']);
+  const again = {
+    cloud: 'tibber',
+    name: 'tibber',
+    again: 'yes',
+    redirect_uri: 'https://relay.example/callback',
+    client_secret: '',
+  };
+  expect((await visitor.get('/portals/add?cloud=tibber&again=tibber')).text).toContain('the hub keeps the secret');
+  isRejecting = true;
+  const { status, text } = await send('/portals/add', { cloud: 'tado', name: 'tado', again: 'yes' });
+  expect([status, text]).toEqual([
+    409,
+    expect.stringContaining('role="alert">The portal does not accept the client ID'),
+  ]);
+  isRejecting = false;
+  const before = server.requests.length;
+  const [, result] = target(await send('/portals/add', { ...again, client_id: 'a' }));
+  expect(result).toContain('name=tibber');
+  expect(server.requests.slice(before).some(({ body }) => body.includes('client_secret=kept'))).toBe(true);
+  await eventually(async () => !(await visitor.get(String(result))).text.includes('The hub starts with'));
+  await hub.ask((control) => control.request('removePortal', { name: 'tado' }));
+  await until([...others, 'tibber']);
+  await hub.ask((control) => control.request('removePortal', { name: 'tibber' }));
+  await until(others);
 });

@@ -52,7 +52,7 @@ export function tokenCommand(): Command {
     .description('print the current access token of a connection')
     .argument('<name>', CONNECTION_NAME)
     .option('--min-ttl <duration>', 'refresh first if it expires sooner, such as 10m', durationParser('1s', '1d'))
-    .option('--rejected', 'the cloud has refused the token on standard input: print another one')
+    .option('--rejected', 'the portal has refused the token on standard input: print another one')
     .option(
       '--credentials <file>',
       'ask as the appliance whose credentials "appliance add --json" wrote into this file: any user who may read it can',
@@ -60,7 +60,7 @@ export function tokenCommand(): Command {
     .option('--json', 'print the whole token response')
     .action(async (name: string, options: TokenOptions, command: Command) => {
       const rejected = options.rejected
-        ? await readToken('The token that the cloud has refused: ', 'latchkey token NAME --rejected')
+        ? await readToken('The token that the portal has refused: ', 'latchkey token NAME --rejected')
         : null;
       const wanted = { name, min_ttl: options.minTtl ?? 0, rejected: rejected?.reveal() ?? null };
       const ask = async () => {

@@ -32,7 +32,7 @@ const KIND_TEXTS = {
   paired: 'paired',
   unpaired: 'unpaired',
   refreshed: 'refreshed',
-  token_refused: 'the cloud rejected its token',
+  token_refused: 'the portal rejected its token',
   pairing_failed: 'not paired',
   refresh_failed: 'not refreshed',
 } as const satisfies Record<HistoryEntry['kind'], string>;

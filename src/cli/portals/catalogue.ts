@@ -34,7 +34,7 @@ export function presetCatalogue(): Catalogue {
   };
 }
 
-/** How one registers the redirect URI, by the class that the cloud is known to accept. */
+/** How one registers the redirect URI, by the class that the portal is known to accept. */
 const REDIRECTS: Readonly<Record<NonNullable<Description['redirect']>, string>> = {
   lan: 'the address of the hub, which "latchkey portals" shows',
   localhost: 'an address of localhost: paste the address on which the browser ends',

@@ -40,8 +40,8 @@ function addCommand(): Command {
       'add a portal: check it, and keep it with the other data of the hub; the client secret is read from standard input',
     )
     .argument('<name>', 'a name for it: 1 to 63 of a-z, 0-9 and "-"')
-    .option('--preset <preset>', 'the preset of a known cloud ("latchkey portals --catalogue" lists them)')
-    .option('--issuer <url>', 'the issuer of another OAuth 2.0 cloud')
+    .option('--preset <preset>', 'the preset of a known portal ("latchkey portals --catalogue" lists them)')
+    .option('--issuer <url>', 'the issuer of another OAuth 2.0 server')
     .option('--base-url <url>', 'of a helper portal, the origin of its helper endpoints')
     .option('--frontend-url <url>', 'of a helper portal, the origin of its login')
     .option('--client-id <id>', 'the client ID that the portal gave you')

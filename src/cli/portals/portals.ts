@@ -15,7 +15,7 @@ interface Options {
 export function portalsCommand(): Command {
   return new Command('portals')
     .description(
-      'the portals of the hub: "latchkey portals" alone lists them, and with --catalogue the presets for known clouds',
+      'the portals of the hub: "latchkey portals" alone lists them, and with --catalogue the presets for known ones',
     )
     .addCommand(listCommand(), { isDefault: true })
     .addCommand(checkCommand());
@@ -27,7 +27,7 @@ function listCommand(): Command {
     .description('list the portals: how one logs in, and the redirect URI to register there')
     .option(
       '--catalogue',
-      'list the presets for known clouds instead: what to register where, and what is known of them',
+      'list the presets for known portals instead: what to register where, and what is known of them',
     )
     .option('--json', 'print JSON')
     .action(listPortals);
@@ -64,7 +64,7 @@ const LOGINS: Readonly<Record<NonNullable<PortalsResponse['portals'][number]['lo
 /** The portals, as text. */
 export function portalsText(portals: PortalsResponse['portals']): string {
   if (portals.length === 0)
-    return `${NO_PORTAL.message}. ${NO_PORTAL.advice}; "latchkey portals --catalogue" lists the presets of known clouds`;
+    return `${NO_PORTAL.message}. ${NO_PORTAL.advice}; "latchkey portals --catalogue" lists the presets of known portals`;
   return portals
     .map(({ name, type, preset, added, login, redirect_uri: redirectUri, reached }) =>
       alignColumns([

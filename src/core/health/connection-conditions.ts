@@ -98,7 +98,7 @@ export const PROBLEM_CONDITIONS: Readonly<Record<ProblemConditionCode, ProblemCo
   access_token_rejected: {
     ...waits,
     advice: () =>
-      'Nothing: the hub replaces a reported token at most once a minute. If the cloud rejects the new ones as well, check the account and its permissions at the cloud',
+      'Nothing: the hub replaces a reported token at most once a minute. If the portal rejects the new ones as well, check the account and its permissions at the portal',
   },
   credentials_untried: {
     ...waits,

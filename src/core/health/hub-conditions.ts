@@ -80,8 +80,8 @@ const records = {
   no_portal: {
     severity: 'warning',
     advice: NO_PORTAL.advice,
-    statusLine: 'has no cloud yet',
-    meaning: 'nobody has chosen a cloud for the hub yet, so no appliance can be connected',
+    statusLine: 'has no portal yet',
+    meaning: 'nobody has chosen a portal for the hub yet, so no appliance can be connected',
     // Whoever sets the hub up chooses one soon.
     delay: HOUR,
     isReportedOnce: true,
@@ -99,7 +99,7 @@ const records = {
   portal_moved: {
     severity: 'error',
     advice:
-      'Ask the cloud whether it has moved: if it has, confirm it in the configuration as this message says; if not, its metadata may have been changed by somebody else, and the hub goes on using the former address',
+      'Ask its operator whether it has moved: if it has, confirm it in the configuration as this message says; if not, its metadata may have been changed by somebody else, and the hub goes on using the former address',
     statusLine: 'a portal has moved, which a person must confirm',
     meaning:
       'the metadata of a portal with an `issuer` has moved an endpoint to another origin than before ([clouds.md](clouds.md#a-cloud-that-moves)). The hub uses the former one until a person confirms the new one',

@@ -76,7 +76,7 @@ export const grantEvents = {
   ),
   access_token_rejected: event(
     ['debug', 'warn'],
-    'An appliance reported that the cloud rejects its access token. The hub replaces a reported token at most once a minute.',
+    'An appliance reported that the portal rejects its access token. The hub replaces a reported token at most once a minute.',
     {
       connection: connectionIfKnown,
       generation: number('generation of the grant that the token is from'),

@@ -12,6 +12,11 @@ export interface NewPortal {
   readonly clientSecret: Secret | null;
   /** Whether it may replace an added portal with this name. */
   readonly replace: boolean;
+  /**
+   * Without a client secret, it keeps that of the added portal with this name, if nothing but the redirect URI differs:
+   * no other server, and no other client, may get it. Left out if not.
+   */
+  readonly keepsSecret?: boolean;
 }
 
 /** The result of adding a portal. In every case but `added`, nothing was stored. */

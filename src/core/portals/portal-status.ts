@@ -2,7 +2,7 @@ import type { CredentialLocation } from './identity.ts';
 
 /** What is wrong with a hub without a portal, and what to do. */
 export const NO_PORTAL = {
-  message: 'No cloud is chosen yet',
+  message: 'No portal is chosen yet',
   advice: 'Choose one on the hub\'s page, or with "latchkey portal add"',
 } as const;
 
@@ -62,7 +62,7 @@ export function describeMovedEndpoint(
     appliedBy === 'enter_again'
       ? 'enter its data again (on the hub\'s page, or with "latchkey portal add … --replace")'
       : `set portals.${portal}.${key} = "${to}" and run "latchkey reload"`;
-  return `the portal ${portal} has moved its ${key} from ${from} to ${new URL(to).origin}, and the hub does not follow before a person has confirmed it: if the cloud says the same, ${confirm}`;
+  return `the portal ${portal} has moved its ${key} from ${from} to ${new URL(to).origin}, and the hub does not follow before a person has confirmed it: if its operator says the same, ${confirm}`;
 }
 
 /** What people can ask a portal, beside its service. No method throws because of the portal or the network. */

@@ -152,10 +152,16 @@ export function createPortalAdministration(context: PortalAdministrationContext,
         https: callbackAddress(address(), httpsPort, 'https'),
       });
     },
-    async addPortal({ name, keys, clientSecret, replace }) {
+    async addPortal({ name, keys, clientSecret, replace, keepsSecret }) {
       checkName('portal', name);
       assertNotDeclared(name);
-      const table = addedPortal(keys, clientSecret);
+      const { client_secret: secret, ...before } = (await added.read())[name] ?? {};
+      const entered = addedPortal(keys, clientSecret);
+      const isKept =
+        keepsSecret === true &&
+        secret !== undefined &&
+        isDeepStrictEqual({ ...before, redirect_uri: null }, { ...entered, redirect_uri: null });
+      const table = isKept ? { ...entered, client_secret: secret } : entered;
       return added.addOnce(name, table, () => tryAndStore(name, table, replace));
     },
     async removePortal(name) {

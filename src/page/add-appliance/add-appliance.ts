@@ -57,16 +57,17 @@ export function serveAddAppliance(
     const typed: ApplianceForm = {
       name: (form.get('name') ?? '').trim(),
       connection,
-      // An existing connection has its own.
-      scope: connection === '' ? (form.get('scope') ?? '') : '',
-      portal: connection === '' ? (form.get('portal') ?? '') : '',
+      scope: form.get('scope') ?? '',
+      portal: form.get('portal') ?? '',
     };
+    // An existing connection has its own.
+    const login = connection === '' ? typed : { ...typed, scope: '', portal: '' };
     const token = readIdempotencyKey(form) ?? createIdempotencyKey(random);
     const portals = connection === '' ? administration.portals() : [];
-    const problems = validateLogin(typed, portals, context.texts);
+    const problems = validateLogin(login, portals, context.texts);
     if (Object.keys(problems).length > 0) return send(submission, 400, token, typed, problems);
     try {
-      const { name, scope, portal } = typed;
+      const { name, scope, portal } = login;
       await cache.getOrIssue(session, token, name, async () => ({
         credentials: await submission.administration.addAppliance(name, {
           connections: connection === '' ? [] : [connection],

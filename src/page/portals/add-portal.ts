@@ -85,8 +85,7 @@ export function serveAddPortal(guard: AuthenticatedRoutes, options: PortalPagesO
     try {
       const before = typed.again ? await administration.enteredPortal(typed.name) : null;
       const result = await submission.administration.addPortal(newPortal(form, typed, before));
-      if (result.kind === 'client_rejected')
-        return answer(409, { client_id: hasSecret ? texts.portal.rejected : texts.portal.rejectedWithoutSecret });
+      if (result.kind === 'client_rejected') return answer(409, { client_id: rejectedText(texts, form, hasSecret) });
       if (result.kind !== 'added') {
         const wrong = form.fields.filter(({ key }) => result.problems.has(key));
         const textOf = (field: CloudField) =>
@@ -197,6 +196,12 @@ function invalidText({ portal }: Texts, field: CloudField, fields: ReadonlyMap<s
   return portal.invalidAddress[isSecure ? address : 'notHttps'];
 }
 
+/** Why the portal does not accept the client. */
+function rejectedText({ portal }: Texts, { fields }: CloudForm, hasSecret: boolean): string {
+  if (fields.every(({ key }) => key !== 'client_id')) return portal.rejectedPreset;
+  return hasSecret ? portal.rejected : portal.rejectedWithoutSecret;
+}
+
 /** What was entered, as a key of the portal's table. */
 function valueIn(fields: ReadonlyMap<string, string>, { key, address }: CloudField): string {
   const entered = enteredIn(fields, key);
@@ -233,6 +238,7 @@ function newPortal(
     },
     clientSecret: secret === '' ? null : new Secret(secret),
     replace: again,
+    keepsSecret: again,
   };
 }
 
@@ -247,13 +253,16 @@ function addPortalPage(
 ): InstallerPage {
   const { portal } = texts;
   const heading = again ? portal.againHeading(titleOf(name)) : portal.addHeading(title);
-  const rendered = fields.map(({ key, label, hint, usual, isCopied }) => {
+  const rendered = fields.map(({ key, label, hint, usual, isCopied, isRequired }) => {
     const value = key === 'client_secret' ? '' : (typed.get(key) ?? usual);
-    const field = { id: key, label, hint, problem: problems[key], copied: isCopied && texts };
+    const shown = again && key === 'client_secret' && !isRequired ? portal.secretKeptHint : hint;
+    const field = { id: key, label, hint: shown, problem: problems[key], copied: isCopied && texts };
     return renderTextField(field, value, MAX_LENGTH, false);
   });
+  const others = Object.entries(problems).filter(([key]) => !fields.some((field) => field.key === key));
   const content = html`<input type="hidden" name="cloud" value="${cloud}"><input type="hidden" name="name" value="${name}">
 !${again ? html`<input type="hidden" name="again" value="yes">` : ''}
+!${others.map(([, text]) => html`<p class="problem" role="alert">${text}</p>`)}
 !${rendered}
 <div class="actions"><button class="primary" id="submit">${again ? portal.save : portal.add}</button></div>`;
   const items = steps.map(

@@ -37,7 +37,7 @@ test('history prints a table of 80 columns in plain words and local time, newest
     'WHEN                      TIMES  WHAT',
     '2031-05-06 00:10 – 23:50  ×27    refreshed',
     '2031-05-05 22:00 – 01:30  ×1234  not refreshed: wrong portal settings',
-    '2031-05-05 11:00          ×2     the cloud rejected its token',
+    '2031-05-05 11:00          ×2     the portal rejected its token',
     '2031-05-05 10:00                 paired',
     '2031-01-05 08:00                 unpaired, by Anna',
   ]);

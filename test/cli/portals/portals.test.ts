@@ -211,7 +211,7 @@ test('portal add takes the secret from standard input, and removes what it added
   const keys = ['--issuer', emulator.frontendUrl, '--client-id', 'secret-client', '--login', 'redirect'];
   const add = (secret: string, ...args: string[]) =>
     runLatchkey(['portal', 'add', 'cloud', ...keys, ...args, ...config], {}, secret);
-  expect((await startOn(hub, 'portals').ended).stdout).toMatch(/^No cloud is chosen yet\. .*latchkey portal add/);
+  expect((await startOn(hub, 'portals').ended).stdout).toMatch(/^No portal is chosen yet\. .*latchkey portal add/);
   const refused = await add('another-secret');
   expect(refused).toMatchObject({ status: 1, stdout: '' });
   expect(refused.stderr).toMatch(/^latchkey: cloud was not added: the portal does not accept .*\n$/);

@@ -120,7 +120,7 @@ export const health: typeof english.health = {
       'Ein anderes Gerät in diesem Netzwerk verwendet den Namen des Hubs. Ihre Geräte sind sicher, denn sie prüfen auch den Sicherheitscode des Hubs. Suchen Sie das andere Gerät („sudo latchkey status“ auf dem Hub zeigt seine Adresse), und benennen Sie es um oder trennen Sie es vom Netzwerk.',
     not_announced:
       'Geräte finden diesen Hub vielleicht nicht automatisch im Netzwerk. Prüfen Sie die Netzwerkverbindung des Hubs.',
-    no_portal: 'Noch keine Cloud gewählt.',
+    no_portal: 'Noch kein Portal gewählt.',
     client_rejected:
       'Ein Portal akzeptiert die eigenen Zugangsdaten des Hubs nicht (client_id und Client-Secret). Deshalb kann keine Anmeldung gelingen. Bitten Sie die Person, die den Hub eingerichtet hat, sie zu korrigieren: „sudo latchkey status“ auf dem Hub zeigt, wo.',
     portal_moved:

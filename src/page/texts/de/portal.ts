@@ -1,9 +1,9 @@
 import type * as english from '../en/portal.ts';
 
 export const portal: typeof english.portal = {
-  choose: 'Wählen Sie Ihre Cloud',
+  choose: 'Wählen Sie Ihr Portal',
   chooseText:
-    'Wo haben die Geräte dieses Hauses ihr Konto? Der Hub nennt diesen Cloud-Dienst ein Portal und meldet sich dort für sie an.',
+    'Ein Portal ist der Cloud-Dienst, bei dem die Geräte dieses Hauses ihr Konto haben. Der Hub meldet sich dort für sie an.',
   chooseAnother: 'Weiteres Portal hinzufügen',
   untried: 'Diese Portale kennt der Hub aus öffentlichen Quellen; keines davon ist erprobt.',
   helper: 'Ein Portal mit zwei Adressen',
@@ -32,6 +32,8 @@ export const portal: typeof english.portal = {
   secretHint: 'Der Hub speichert es verschlüsselt und zeigt es nie wieder.',
   secretOptionalHint:
     'Kann leer bleiben, wenn das Portal Ihnen keines gegeben hat. Der Hub speichert es verschlüsselt und zeigt es nie wieder.',
+  secretKeptHint:
+    'Bleibt das leer, behält der Hub das Client-Secret, das er hat, solange Sie die Client-ID nicht ändern.',
   variableHint: (description) => `Gebraucht wird: ${description}.`,
   add: 'Prüfen und hinzufügen',
   save: 'Prüfen und speichern',
@@ -52,6 +54,7 @@ export const portal: typeof english.portal = {
   rejected:
     'Das Portal nimmt diese Client-ID mit diesem Client-Secret nicht an. Vergleichen Sie beide. Es wurde nichts gespeichert.',
   rejectedWithoutSecret: 'Das Portal nimmt diese Client-ID nicht an. Vergleichen Sie sie. Es wurde nichts gespeichert.',
+  rejectedPreset: 'Das Portal nimmt die Client-ID nicht an, die der Hub dafür hat. Es wurde nichts gespeichert.',
   starting: 'Der Hub startet mit dem neuen Portal',
   startingText: 'Das dauert einige Sekunden. Die Seite aktualisiert sich von selbst.',
   notStarted: 'Der Hub konnte mit diesem Portal nicht starten',

@@ -135,7 +135,7 @@ export const health = {
       'Another device in this network uses the hub’s name. Your appliances are safe, because they also check the hub’s security code. Find that device (“sudo latchkey status” on the hub shows its address), and rename it or disconnect it from the network.',
     not_announced:
       'Appliances may be unable to find this hub in the network automatically. Check the hub’s network connection.',
-    no_portal: 'No cloud is chosen yet.',
+    no_portal: 'No portal is chosen yet.',
     client_rejected:
       'A portal does not accept the hub’s own credentials (client_id and client secret), so no login can succeed. Ask the person who set up the hub to correct them: “sudo latchkey status” on the hub shows where.',
     portal_moved:

@@ -1,8 +1,8 @@
 /** The portals of the hub: choosing one, and the list of them. */
 export const portal = {
-  choose: 'Choose your cloud',
+  choose: 'Choose your portal',
   chooseText:
-    'Where do the appliances of this home have their account? The hub calls this cloud service a portal, and logs in there for them.',
+    'A portal is the cloud service at which the appliances of this home have their account. The hub logs in there for them.',
   chooseAnother: 'Add another portal',
   /** Of the list of portals that the hub knows. */
   untried: 'The hub knows these portals from public sources; none of them has been tried.',
@@ -33,6 +33,8 @@ export const portal = {
   secretHint: 'The hub keeps it encrypted, and never shows it again.',
   secretOptionalHint:
     'May stay empty if the portal gave you none. The hub keeps it encrypted, and never shows it again.',
+  /** If the data is entered again. */
+  secretKeptHint: 'If this stays empty, the hub keeps the secret that it has, unless you change the client ID.',
   variableHint: (description: string) => `Must be ${description}.`,
   add: 'Check and add',
   /** If the data of a portal is entered again. */
@@ -54,6 +56,7 @@ export const portal = {
   },
   rejected: 'The portal does not accept this client ID with this secret. Compare both. Nothing was stored.',
   rejectedWithoutSecret: 'The portal does not accept this client ID. Compare it. Nothing was stored.',
+  rejectedPreset: 'The portal does not accept the client ID that the hub has for it. Nothing was stored.',
   starting: 'The hub starts with the new portal',
   startingText: 'This takes a few seconds. The page updates automatically.',
   notStarted: 'The hub could not start with this portal',
