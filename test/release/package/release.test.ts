@@ -67,6 +67,14 @@ it.each<[string, () => readonly string[], RegExp]>([
   await expectRefusal(args(), reason);
 });
 
+it('a second release at the same time is refused, because both would build into the same folder', async () => {
+  await clone.restore();
+  const second = ['bash', '-c', `! scripts/release ${VERSION} 2>&1`];
+  expect(await clone.run('flock', ['.cache/release.lock', ...second])).toMatch(
+    /^latchkey: another scripts\/release is/,
+  );
+});
+
 async function expectRefusal(args: readonly string[], reason: RegExp): Promise<void> {
   const { status, stdout, stderr } = await clone.release(args);
   expect({ status, stdout }, stderr).toEqual({ status: 1, stdout: '' });
