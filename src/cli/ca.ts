@@ -67,7 +67,8 @@ export function caCommand(): Command {
 /** `latchkey ca --install`, and `--uninstall` */
 async function changeTrust({ install, from, pin }: Options, command: Command): Promise<void> {
   const { changeMachineTrust } = await import('./machine-trust.ts');
-  const name = from === undefined ? 'latchkey' : `latchkey-${from.hostname.replaceAll(/[^a-z0-9.-]/g, '-')}`;
+  // With its port: a machine may have several hubs.
+  const name = from === undefined ? 'latchkey' : `latchkey-${from.host.replaceAll(/[^a-z0-9.-]/g, '-')}`;
   if (!install) {
     await changeMachineTrust(name, null);
     return printStderr('the programs of this machine no longer trust the hub');

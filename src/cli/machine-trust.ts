@@ -13,14 +13,20 @@ const UPDATE = '/usr/sbin/update-ca-certificates';
  * Puts a CA on the list of those that the programs of this machine trust, or removes it.
  * @param name of the file, without its ending
  * @param certificate PEM; null to remove it
+ * @param place the folder of the CAs, and the program that makes the list of them
  * @throws Failure `not_allowed`
  */
-export async function changeMachineTrust(name: string, certificate: string | null): Promise<void> {
-  const path = join(DIRECTORY, `${name}.crt`);
-  if (!existsSync(UPDATE)) {
+export async function changeMachineTrust(
+  name: string,
+  certificate: string | null,
+  place: readonly [directory: string, update: string] = [DIRECTORY, UPDATE],
+): Promise<void> {
+  const [directory, update] = place;
+  const path = join(directory, `${name}.crt`);
+  if (!existsSync(update)) {
     throw new Failure(
       'not_allowed',
-      `${UPDATE} is missing: install the package ca-certificates (Debian), and try again`,
+      `${update} is missing: install the package ca-certificates (Debian), and try again`,
     );
   }
   if (certificate === null && !existsSync(path)) {
@@ -29,13 +35,18 @@ export async function changeMachineTrust(name: string, certificate: string | nul
   try {
     if (certificate === null) await rm(path);
     else {
-      await mkdir(DIRECTORY, { recursive: true });
+      await mkdir(directory, { recursive: true });
       await writeFile(path, certificate);
       // Whatever umask root has: every program must be able to read it.
       await chmod(path, 0o644);
     }
-    await promisify(execFile)(UPDATE, ['--fresh'], { env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' } });
+    await promisify(execFile)(update, ['--fresh'], { env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' } });
   } catch (cause) {
-    throw new Failure('not_allowed', `the list of CAs can't be changed: run the command as root (sudo)`, { cause });
+    const isForbidden = cause instanceof Error && 'code' in cause && ['EACCES', 'EPERM'].includes(String(cause.code));
+    const advice = isForbidden ? ': run the command as root (sudo)' : '';
+    throw new Failure('not_allowed', `the list of CAs can't be changed${advice}`, {
+      cause,
+      includesCause: isForbidden,
+    });
   }
 }
