@@ -38,6 +38,7 @@ import { collectFindings, type Findings } from './oauth/findings.ts';
 import { type Poll, type WaitingLogin, waitingLogins } from './oauth/helper-flows.ts';
 import { type IssuedGrant, REVOCABLE } from './oauth/issued-grants.ts';
 import { SECRET_KINDS, type SecretKind } from './oauth/issued-secrets.ts';
+import { issueToken } from './oauth/issuers.ts';
 import { unverifiedClaim } from './oauth/jwt.ts';
 import {
   approveDevice,
@@ -116,6 +117,12 @@ export interface Emulator extends AsyncDisposable {
    * @throws OptionError if `grantId` is no text, or `what` is neither
    */
   revoke(grantId: string, what?: (typeof REVOCABLE)[number]): boolean;
+  /**
+   * A signed access token (RFC 9068) with these claims beside or instead of `iss`, `sub`, `aud`, `client_id`, `iat` and `exp`, without
+   * a login: for an API that verifies it with the JWK Set. There is no grant behind it.
+   * @throws OptionError if the claims are no object
+   */
+  issueToken(claims?: Readonly<Record<string, unknown>>): string;
   /** Signs JWTs with a new key. The JWK Set still has the former one, until the next rotation. */
   rotateSigningKey(): void;
   /** The emulator's time, and its offset from the underlying clock. */
@@ -285,6 +292,10 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
       portal.grants.revoke(grant, what);
       portal.save();
       return true;
+    },
+    issueToken(claims = {}) {
+      checkMembers({ claims }, { claims: v.record(v.string(), v.unknown()) });
+      return issueToken(portal, claims);
     },
     rotateSigningKey() {
       portal.signingKey.rotate();

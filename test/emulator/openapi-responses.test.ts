@@ -225,6 +225,8 @@ test("each response in the emulator's OpenAPI document was returned by its opera
   await own('patch', 'settings', { refresh_grace: 1 });
   await own('patch', 'settings', { refresh_lifetime: 5000, grant_lifetime: 5000, refuse_redirect_urls: '^ftp:' });
   await own('patch', 'settings', { refresh_grace: -1 });
+  await own('post', 'token', { sub: 'bob' });
+  await own('post', 'token', ['bob']);
   await own('post', 'keys/rotate', {});
   await own('post', 'keys/rotate', { all: true });
   await own('get', 'clock');

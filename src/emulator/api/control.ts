@@ -4,6 +4,7 @@ import { pathParameter } from '../http/request-context.ts';
 import { badRequest } from '../http/routes.ts';
 import { camelCase, exactObject, renameKeys, snakeCase, snakeCaseKeys } from '../json.ts';
 import { WaitingDevice, waitingDevices } from '../oauth/device-logins.ts';
+import { issueToken } from '../oauth/issuers.ts';
 import { approveDevice, DeviceApprovalBody, LoginBody, LoginResult, login } from '../oauth/login.ts';
 import { pickSettings, settingSchemas } from '../settings/validation.ts';
 import { ClockView } from '../virtual-clock.ts';
@@ -79,6 +80,21 @@ export const controlOperations: readonly ApiOperation[] = [
       portal.signingKey.rotate();
       return portal.signingKey.jwks();
     },
+  }),
+  jsonOperation({
+    method: 'post',
+    path: '/_emulator/token',
+    id: 'issueToken',
+    summary: 'Sign an access token with these claims, without a login',
+    description:
+      'The members of the body replace the claims that every token has. An API verifies the token with the JWK Set; ' +
+      'there is no grant behind it, so the portal itself does not accept it.',
+    json: v.record(v.string(), v.unknown()),
+    responses: {
+      200: { description: 'The token', body: v.strictObject({ access_token: v.string() }) },
+      400: badRequestResponse,
+    },
+    handle: ({ portal }, claims) => ({ access_token: issueToken(portal, claims) }),
   }),
   {
     method: 'get',

@@ -1,5 +1,6 @@
 import { html } from 'ghtml';
 import { COMMON_FAULT_MEMBERS, FAULT_KINDS, type FaultField } from '../faults/kinds.ts';
+import { GRANT_TYPES } from '../grant-types.ts';
 import { ENDPOINTS } from '../http/logged-request.ts';
 import { STATUS_CODES } from '../http/routes.ts';
 import { snakeCase } from '../json.ts';
@@ -31,6 +32,7 @@ export interface ConsoleData {
   readonly settings: readonly SettingControl[];
   readonly faultKinds: readonly FaultControl[];
   readonly endpoints: readonly string[];
+  readonly grantTypes: readonly string[];
   /** Reason phrases, by status. */
   readonly statusNames: Readonly<Record<number, string | undefined>>;
 }
@@ -49,6 +51,7 @@ export function consolePage(portal: EmulatedPortal, script: string): string {
     settings,
     faultKinds: FAULT_CONTROLS,
     endpoints: ENDPOINTS,
+    grantTypes: GRANT_TYPES,
     statusNames: STATUS_CODES,
   };
   return html`<!doctype html>

@@ -27,6 +27,26 @@ export function forIssuer(portal: EmulatedPortal, name: string | null): Emulated
   return { ...portal, issuerName: name, issuer: () => issuerUrl(portal.origins(), name) };
 }
 
+/**
+ * A signed access token (RFC 9068) with these claims, without a login and without a grant: for APIs that verify it with
+ * the JWK Set. The portal itself does not know it.
+ * @param claims replace those that every token has
+ */
+export function issueToken(portal: EmulatedPortal, claims: Readonly<Record<string, unknown>>): string {
+  const { settings, signingKey, issuedSecrets } = portal;
+  const [user = ''] = settings.users.keys();
+  const iat = Math.floor(portal.now() / 1000);
+  const usual = {
+    sub: subjectOf(user, settings),
+    client_id: settings.firstClient.id,
+    iat,
+    exp: iat + settings.tokenLifetime,
+  };
+  const token = signingKey.sign('at+jwt', { iss: portal.issuer(), aud: portal.origins().base, ...usual, ...claims });
+  portal.save();
+  return issuedSecrets.record('access_token', token);
+}
+
 /** Whether the issuer of a request has issued a grant. */
 export function isIssuedBy({ issuerName }: EmulatedPortal, { oauth2 }: Pick<GrantSubject, 'oauth2'>): boolean {
   return (oauth2?.issuer ?? null) === issuerName;

@@ -203,3 +203,18 @@ test('scripts of web pages of this machine may call the endpoints for programs, 
   emulator.change({ cors: 'none' });
   expect(await preflight(own, '/oauth2/token')).toEqual([405, null]);
 });
+
+test('a token with given claims is issued without a login, and is verified with the JWK Set', async () => {
+  await using emulator = await startEmulator({ users: [SUBJECT] });
+  const keys = createRemoteJWKSet(new URL(`${emulator.frontendUrl}/oauth2/jwks`));
+  const verified = (token: string) =>
+    jwtVerify(token, keys, { issuer: emulator.frontendUrl, audience: emulator.baseUrl, typ: 'at+jwt' });
+  expect((await verified(emulator.issueToken())).payload).toMatchObject({ sub: ALICE.name });
+  const issued = await requestEmulatorApi(emulator, 'POST', 'token', { sub: 'bob', roles: ['admin'] });
+  const { access_token } = (await issued.json()) as { access_token: string };
+  const { payload } = await verified(access_token);
+  expect(payload).toMatchObject({ sub: 'bob', roles: ['admin'] });
+  await expect(verified(emulator.issueToken({ exp: 1 }))).rejects.toThrow('"exp" claim timestamp check failed');
+  expect((await whoami(emulator, emulator.issueToken())).status).toBe(401);
+  expect(emulator.secretsIssued('access_token')).toContain(access_token);
+});

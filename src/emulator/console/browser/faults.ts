@@ -121,7 +121,7 @@ function requestFields(): FormField[] {
     ...endpoints.map((name) => [name, name] as const),
     ['*', 'any'],
   ]);
-  const grantTypes = ['authorization_code', 'refresh_token'].map((name) => [name, name] as const);
+  const grantTypes = consoleData.grantTypes.map((name) => [name, name] as const);
   const grantType = choiceField('grant_type', 'Grant type', [['', 'any'], ...grantTypes]);
   endpoint.element.addEventListener('change', () => {
     grantType.element.hidden = endpoint.value() !== 'token';
