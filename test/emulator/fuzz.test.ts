@@ -8,7 +8,7 @@ import { IS_LONG_FORM } from '../support/long.ts';
 rememberSecrets([...CLIENTS, ...USERS].map(({ secret }) => secret));
 
 /** The long form sends enough requests for every member of every request to occur, and each operation to succeed. */
-const REQUESTS = IS_LONG_FORM ? 20_000 : 1600;
+const REQUESTS = IS_LONG_FORM ? 20_000 : 2000;
 
 test(`${REQUESTS} mutated requests neither stop the emulator nor get a 5xx or a secret from it`, async () => {
   await using subject = await startEmulatorSubject();
