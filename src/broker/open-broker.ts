@@ -14,6 +14,7 @@ import { Connections } from './connections/connections.ts';
 import { GrantImports } from './connections/grant-imports.ts';
 import { reconcileAppliances } from './declarations/declared-appliances.ts';
 import {
+  ALL_DECLARATIONS,
   type Declarations,
   declareConnection,
   migrateRenamedPortals,
@@ -146,7 +147,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
   const nameOf = (id: string) => connections.byId(id)?.name ?? id;
   const previouslyKnown = predecessor?.previouslyKnown ?? new Set(appliances.list().map(({ id }) => id));
   await migrateRenamedPortals(connections, portals, store, log);
-  const own = await OwnDeclarations.load(store);
+  const own = store.site === null ? ALL_DECLARATIONS : await OwnDeclarations.load(store);
   const context = {
     connections,
     appliances,

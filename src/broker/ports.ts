@@ -29,6 +29,10 @@ export interface BrokerStore extends Store, HistoryStore, UsageStore {
   readonly damagedAppliances: ReadonlySet<string>;
   /** Why nothing can be written and everything is served from memory; null if the store can be written. */
   readonly writeProblem: string | null;
+  /** What people are told if it can't be written: a full disk and a database that is away need different things. */
+  readonly writeProblemCode: 'store_unwritable' | 'database_unavailable';
+  /** How long lines of the history may wait for another write once the true time is confirmed, in ms: long, to spare an SD card. */
+  readonly maxReportDelay: number;
   /** What replaced a damaged database, in one sentence; null if nothing did. */
   readonly recoverySummary: string | null;
   /** Ids of the appliances with a session that the hub has not issued; such sessions are rejected. */

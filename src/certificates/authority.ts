@@ -208,11 +208,11 @@ interface StoredAuthority {
 
 /** Reads and writes the CA in the store. */
 class AuthoritySettings {
-  readonly #store: Pick<BrokerStore, 'settings' | 'saveSettings' | 'replaceSettings' | 'site'>;
-  /** As they were last read or written. */
-  #stored: Readonly<Record<string, string | null>> = {};
+  readonly #store: Pick<BrokerStore, 'settings' | 'replaceSettings'>;
+  /** As they were last read or written, and as writes that have failed may have left them all the same. */
+  #possible: readonly Readonly<Record<string, string | null>>[] = [{}];
 
-  constructor(store: Pick<BrokerStore, 'settings' | 'saveSettings' | 'replaceSettings' | 'site'>) {
+  constructor(store: Pick<BrokerStore, 'settings' | 'replaceSettings'>) {
     this.#store = store;
   }
 
@@ -220,7 +220,7 @@ class AuthoritySettings {
   async read(): Promise<StoredAuthority | null> {
     const names = [KEY_SETTING, CERTIFICATE_SETTING, OLD_SETTING];
     const found = await this.#store.settings(names);
-    this.#stored = Object.fromEntries(names.map((name) => [name, found.get(name) ?? null]));
+    this.#possible = [Object.fromEntries(names.map((name) => [name, found.get(name) ?? null]))];
     const [key, certificate, old] = names.map((name) => found.get(name));
     if (key === undefined || certificate === undefined || !keyMatchesCertificate(key, certificate)) return null;
     const entry = parseOldAuthority(old);
@@ -258,11 +258,16 @@ class AuthoritySettings {
   }
 
   async #write(values: Readonly<Record<string, string>>): Promise<boolean> {
-    // A write that has failed may be in a store on a card all the same, which nobody else changes.
-    if (this.#store.site === null) await this.#store.saveSettings(values);
-    else if (!(await this.#store.replaceSettings(this.#stored, values))) return false;
-    this.#stored = { ...this.#stored, ...values };
-    return true;
+    const before = this.#possible;
+    const wanted = { ...before[0], ...values };
+    this.#possible = [...before, wanted];
+    for (const expected of before) {
+      if (!(await this.#store.replaceSettings(expected, values))) continue;
+      this.#possible = [wanted];
+      return true;
+    }
+    this.#possible = before;
+    return false;
   }
 }
 

@@ -72,7 +72,7 @@ export async function loadOrIssueLeaf(context: IssuedLeafContext, isServing: boo
   if (leaf === null || leaf.notAfter - now < RENEW_BEFORE_EXPIRY) {
     const issueLeaf = isServing ? issueLeafInThread : (await import('../system/x509/issuing.ts')).issueLeaf;
     const issued = await issueLeaf(authority, { ...wanted, now, ...(old === null ? {} : { chain: old.crossChain }) });
-    const advice = (store.site ?? null) !== null ? SITE_ADVICE : old === null ? ROTATION_ADVICE : WAITING_ADVICE;
+    const advice = old === null ? ROTATION_ADVICE : WAITING_ADVICE;
     warnAboutExcludedNames(issued.omitted, advice, environment.log);
     leaf = issued;
     await store.saveSetting(LEAF_SETTING, JSON.stringify({ for: wanted, leaf })).catch((error: unknown) => {
@@ -106,10 +106,7 @@ async function loadCachedLeaf(
 
 const WAITING_ADVICE = 'nothing: the certificate will include them when the old CA ends';
 const ROTATION_ADVICE =
-  'the CA was created before the hub had these names: "latchkey ca --rotate" creates one that permits them';
-/** A rotation would permit the names of the hub that makes it, and no longer those of the others. */
-const SITE_ADVICE =
-  "nothing, if appliances use the hub's address or its name in .local: the CA of the site permits the host name of the hub that created it";
+  'nothing, if appliances use the hub\'s address or its name in .local; otherwise "latchkey ca --rotate" creates a CA that permits the names of the hub on which it runs';
 
 /** Warns about names and addresses of the hub that the certificate lacks, because a CA does not permit them. */
 function warnAboutExcludedNames(omitted: readonly string[], advice: string, log: Log): void {

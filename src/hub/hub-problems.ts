@@ -47,15 +47,15 @@ type ObservedProblem = Omit<HubProblem, 'code'>;
 /** Finds the problems of the hub as a whole. Since when a problem is seen counts from the first call that finds it. */
 export function openHubProblems(sources: HubProblemSources): (connections: Connections) => HubProblem[] {
   const { clock, store, local, startedAt: since, leaf, advertising, portals, portalClients } = sources;
-  const { site } = store;
+  const isDatabase = store.writeProblemCode === 'database_unavailable';
   const expiry = (code: HubProblemCode) => (leaf.expiryProblem?.code === code ? leaf.expiryProblem : null);
   const sinceStart = (message: string | null) => (message === null ? null : { message: capitalize(message), since });
   const finders: Readonly<Record<HubProblemCode, (connections: Connections) => ObservedProblem | null>> = {
-    database_unavailable: timed(() => (site === null ? null : describeDatabaseUnavailable(store))),
+    database_unavailable: timed(() => (isDatabase ? describeDatabaseUnavailable(store) : null)),
     // A site's store that can't be written is a database that can't be used.
     store_unwritable: (connections) =>
-      site !== null && store.writeProblem !== null ? null : findStoreWriteProblem(sources, connections),
-    hub_missing: () => site && findMissingHubs(site),
+      isDatabase && store.writeProblem !== null ? null : findStoreWriteProblem(sources, connections),
+    hub_missing: () => store.site && findMissingHubs(store.site),
     client_rejected: (connections) => describeRejectedClients(portalClients.rejected, connections),
     no_portal: (connections) => {
       // A login that waits for its portal says which one is missing.

@@ -161,7 +161,7 @@ export async function startHub(
       store,
       local,
       counters,
-      grants,
+      broker,
       onEvent: events.subscribe.bind(events),
       restart: () => restarting.resolve(),
       ownSiteEntry: () => ({ name, address: endpoints.address, version: version() }),

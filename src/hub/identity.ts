@@ -14,11 +14,11 @@ export interface Identity {
 }
 
 /**
- * Loads the hub's id and CA from the store, or creates them at the first start. On a site only the CA is in the store.
+ * Loads the hub's id and CA from the store, or creates them at the first start. A hub of a site has its id before it opens the store.
  * @param addresses those that the hub has or is configured to have
  */
 export async function loadIdentity(store: BrokerStore, addresses: () => readonly string[]): Promise<Identity> {
-  const id = store.site?.hubId ?? (await loadOrCreateSetting(store, 'hub_id', async () => createHubId()));
+  const id = await loadOrCreateSetting(store, 'hub_id', async () => createHubId());
   return { id, ca: await HubAuthority.load(store, () => permittedNames(hubHostNames(id), addresses())) };
 }
 

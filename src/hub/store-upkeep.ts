@@ -15,7 +15,7 @@ interface StoreUpkeepContext {
   readonly store: Pick<BrokerStore, 'site' | 'writeProblem' | 'watch' | 'holdLease'>;
   readonly local: LocalStore | null;
   readonly counters: Counters;
-  readonly grants: Broker['grants'];
+  readonly broker: Pick<Broker, 'grants' | 'usageRecorder'>;
   /** Calls a listener after every event of an appliance. */
   onEvent(listener: EmitEvent): void;
   /** Requests that the hub starts again, because the store has another state than its memory. */
@@ -42,7 +42,8 @@ export function openStoreUpkeep(context: StoreUpkeepContext, parts: AsyncDisposa
   const { store, local } = context;
   if (local !== null) return openLocalUpkeep(local, context, parts);
   const upkeep =
-    store.site && parts.use(new SiteUpkeep({ ...context, site: store.site, ownEntry: context.ownSiteEntry }));
+    store.site &&
+    parts.use(new SiteUpkeep({ ...context, ...context.broker, site: store.site, ownEntry: context.ownSiteEntry }));
   return {
     start: () => upkeep?.start(),
     onClockSet: () => undefined,
@@ -54,13 +55,13 @@ export function openStoreUpkeep(context: StoreUpkeepContext, parts: AsyncDisposa
 
 function openLocalUpkeep(
   local: LocalStore,
-  { environment, counters, grants, onEvent, restart }: StoreUpkeepContext,
+  { environment, counters, broker, onEvent, restart }: StoreUpkeepContext,
   parts: AsyncDisposableStack,
 ): StoreUpkeep {
   const { store } = local;
   store.commitTimes.onEnded((ms) => counters.commitDurations.observe(ms));
   parts.use(new SlowStoreMonitor(store.commitTimes, environment));
-  const diskSpaceMonitor = parts.use(new DiskSpaceMonitor(store.files.directory, environment.timers, grants));
+  const diskSpaceMonitor = parts.use(new DiskSpaceMonitor(store.files.directory, environment.timers, broker.grants));
   onEvent(() => diskSpaceMonitor.startIfNeeded());
   const maintenance = parts.use(new StoreMaintenance(store, environment, restart));
   return {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, expect, test } from 'vitest';
-import { type NoticeInput, Notices } from '../../src/broker/reports/notices.ts';
+import { type NoticeInput, Notices, type NoticesContext } from '../../src/broker/reports/notices.ts';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import type { BackupContents } from '../../src/core/backup-contents.ts';
 import type { ConfirmedTime } from '../../src/core/clock.ts';
@@ -42,16 +42,16 @@ class NoticesHarness implements AsyncDisposable {
     const store = await openStore(this.#folder.path, this.#sealing, () => this.time.wall);
     this.#store = store;
     const log = logTo((event, fields, level) => this.logged.push({ level, event, fields }));
-    const kept = {
-      setting: (name: string) => store.setting(name),
-      saveSetting: async (name: string, value: string) => {
-        if (this.unwritable) throw new Error('the disk is full');
-        this.writes += 1;
-        await store.saveSetting(name, value);
-      },
-      replaceSettings: store.replaceSettings.bind(store),
-      holdLease: async () => true,
-      site: null,
+    const write = async <Result>(work: () => Promise<Result>) => {
+      if (this.unwritable) throw new Error('the disk is full');
+      this.writes += 1;
+      return work();
+    };
+    const kept: NoticesContext['store'] = {
+      setting: (name) => store.setting(name),
+      saveSetting: (name, value) => write(() => store.saveSetting(name, value)),
+      replaceSettings: (expected, values) => write(() => store.replaceSettings(expected, values)),
+      holdLease: () => store.holdLease(),
     };
     const harness = this;
     this.#notices = await Notices.load({
@@ -394,7 +394,6 @@ test('stored notices that cannot be read are discarded with an error in the log'
       saveSetting: async () => undefined,
       replaceSettings: async () => true,
       holdLease: async () => true,
-      site: null,
     };
     const { time } = harness;
     const failures: string[] = [];

@@ -74,7 +74,6 @@ async function load(tokens?: SignInTokens, settings = store): Promise<StoredSetu
         writes += 1;
         return settings.replaceSettings(expected, values);
       },
-      site: null,
     },
     { clock: time, random: systemRandom, log: logTo(recordEvent), referenceClock },
     tokens,

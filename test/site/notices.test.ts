@@ -66,7 +66,6 @@ function pausable(store: PostgresStore, isPaused: () => boolean): NoticesContext
     saveSetting: (name, value) => store.saveSetting(name, value),
     replaceSettings: (expected, values) => store.replaceSettings(expected, values),
     holdLease: async (work) => isPaused() || store.holdLease(work),
-    site: store.site,
   };
 }
 

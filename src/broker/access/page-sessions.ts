@@ -34,7 +34,7 @@ interface StoredPageSession extends BrowserInfo {
   readonly begun: Instant;
 }
 
-type SessionStore = Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettings' | 'site'>;
+type SessionStore = Pick<BrokerStore, 'setting' | 'replaceSettings'>;
 
 /** What the sessions of the page need from outside. */
 export interface SessionEnvironment extends Pick<Environment, 'clock' | 'random' | 'log'> {
@@ -55,11 +55,11 @@ export class PageSessions {
   readonly #environment: SessionEnvironment;
   /** By the cookie's hash, the oldest first. */
   #sessions: Map<string, StoredPageSession>;
-  /** On a site: the hashes of the sessions that were added and removed here, and not written yet. */
+  /** The hashes of the sessions that were added and removed here, and not written yet. */
   readonly #added = new Set<string>();
   readonly #removed = new Set<string>();
-  /** On a site: when this hub first saw a session of another hub, by the cookie's hash. */
-  readonly #firstSeen = new Map<string, Instant>();
+  /** When this run first saw each session that it found in the store, by the cookie's hash. */
+  readonly #firstSeen: Map<string, Instant>;
   /**
    * When each session was last used in this run, by the cookie's hash; only in memory, to spare the SD card the writes.
    */
@@ -82,6 +82,7 @@ export class PageSessions {
     this.#environment = environment;
     this.#setupCodeHash = setupCodeHash;
     this.#sessions = sessions;
+    this.#firstSeen = new Map([...sessions.keys()].map((hash) => [hash, environment.clock.now()]));
     this.hadStoredSessions = hadStoredSessions;
   }
 
@@ -99,7 +100,7 @@ export class PageSessions {
     });
   }
 
-  /** The store can be written again: on a site, writes the sign-ins and sign-outs that are only here. */
+  /** The store can be written again: writes the sign-ins and sign-outs that are only here. */
   async onStoreWritable(): Promise<void> {
     if (this.#added.size + this.#removed.size > 0) await this.#write();
   }
@@ -109,7 +110,7 @@ export class PageSessions {
     const cookie = random.token(COOKIE_BYTES);
     const added = sha256(cookie);
     this.#sessions.set(added, { begun: clock.now(), address, browser });
-    if (this.#store.site !== null) this.#added.add(added);
+    this.#added.add(added);
     for (const hash of [...this.#sessions.keys()].slice(0, -MAX_PAGE_SESSIONS)) this.#remove(hash);
     await this.#write();
     return toPageSession(cookie, SESSION_LIFETIME_MS);
@@ -182,7 +183,7 @@ export class PageSessions {
     this.#firstSeen.delete(id);
     if (!this.#sessions.delete(id)) return false;
     this.#added.delete(id);
-    if (this.#store.site !== null) this.#removed.add(id);
+    this.#removed.add(id);
     return true;
   }
 
@@ -191,18 +192,19 @@ export class PageSessions {
   }
 
   /**
-   * The age of a session in ms. One of another boot is at least as old as this boot; on a site, where that may be the boot
-   * of another hub, as the time for which this hub knows it. Only a confirmed clock tells more: after a power cut the
-   * hub's own one may be years behind. If it was wrong at the sign-in, a sign-in in the future counts as equally far in the past.
+   * The age of a session in ms. One of another boot, which may be that of another hub, is at least as old as the time for
+   * which this run has known it. Only a confirmed clock tells more: after a power cut the hub's own one may be years
+   * behind. If it was wrong at the sign-in, a sign-in in the future counts as equally far in the past.
    */
   #age(id: string, begun: Instant, now: Instant): number {
-    const sameBoot = elapsed(begun, now);
-    if (sameBoot !== null) return sameBoot;
-    const seen = this.#firstSeen.get(id) ?? now;
-    if (this.#store.site !== null) this.#firstSeen.set(id, seen);
-    const known = this.#store.site === null ? now.uptime : (elapsed(seen, now) ?? 0);
+    const known = this.#knownFor(id, begun, now);
     const time = confirmedTimeAt(this.#environment.referenceClock.confirmed, now);
-    return time === null ? known : Math.max(known, Math.abs(time - begun.wall));
+    return begun.boot === now.boot || time === null ? known : Math.max(known, Math.abs(time - begun.wall));
+  }
+
+  /** For how long this run has known a session for certain, in ms. */
+  #knownFor(id: string, begun: Instant, now: Instant): number {
+    return elapsed(begun, now) ?? elapsed(this.#firstSeen.get(id) ?? now, now) ?? 0;
   }
 
   /**
@@ -210,34 +212,23 @@ export class PageSessions {
    * as ended only when this hub has known it for long enough.
    */
   #isOver(id: string, { begun }: StoredPageSession): boolean {
-    const now = this.#environment.clock.now();
-    const isOwn = this.#store.site === null || begun.boot === now.boot;
-    const seen = this.#firstSeen.get(id) ?? now;
-    const age = isOwn ? this.#age(id, begun, now) : (elapsed(seen, now) ?? 0);
-    return age >= SESSION_LIFETIME_MS;
+    return this.#knownFor(id, begun, this.#environment.clock.now()) >= SESSION_LIFETIME_MS;
   }
 
+  /** Adds what was added here, and removes what was removed here or is over. */
   #write(): Promise<void> {
-    return this.#writes.run(() => this.#writeAll());
-  }
-
-  async #writeAll(): Promise<void> {
-    for (const [hash, session] of this.#sessions) if (this.#isOver(hash, session)) this.#remove(hash);
-    try {
-      if (this.#store.site !== null) await this.#writeChanges();
-      else await this.#store.saveSetting(PAGE_SESSIONS_SETTING, this.#serialize(this.#sessions));
-    } catch (error) {
-      this.#environment.log.error('store_unwritable', { error: messageOf(error) });
-    }
-  }
-
-  /** Adds what was added here, and removes what was removed here. */
-  async #writeChanges(): Promise<void> {
-    const [added, removed] = [new Set(this.#added), new Set(this.#removed)];
-    const changed = await this.#writeMerged();
-    for (const hash of added) this.#added.delete(hash);
-    for (const hash of removed) this.#removed.delete(hash);
-    this.#merge(changed);
+    return this.#writes.run(async () => {
+      for (const [hash, session] of this.#sessions) if (this.#isOver(hash, session)) this.#remove(hash);
+      const [added, removed] = [new Set(this.#added), new Set(this.#removed)];
+      try {
+        const changed = await this.#writeMerged();
+        for (const hash of added) this.#added.delete(hash);
+        for (const hash of removed) this.#removed.delete(hash);
+        this.#merge(changed);
+      } catch (error) {
+        this.#environment.log.error('store_unwritable', { error: messageOf(error) });
+      }
+    });
   }
 
   /**
@@ -255,6 +246,8 @@ export class PageSessions {
 
   #merge(stored: Map<string, StoredPageSession>): void {
     this.#sessions = this.#withOwnChanges(stored);
+    const now = this.#environment.clock.now();
+    for (const hash of this.#sessions.keys()) if (!this.#firstSeen.has(hash)) this.#firstSeen.set(hash, now);
     for (const times of [this.#lastSeen, this.#firstSeen]) {
       for (const hash of times.keys()) if (!this.#sessions.has(hash)) times.delete(hash);
     }

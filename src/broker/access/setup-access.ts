@@ -59,7 +59,7 @@ export class SignInTokens {
   }
 }
 
-type AccessStore = Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettings' | 'site'>;
+type AccessStore = Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettings'>;
 
 /** Too many wrong setup codes from one address. Times are ms on the boot clock. */
 interface WrongCodes {
@@ -234,10 +234,9 @@ export class StoredSetupAccess implements SetupAccess {
     return this.#wrongCodes !== null && now - this.#wrongCodes.lastAt < WRONG_CODES_TIMEOUT ? this.#wrongCodes : null;
   }
 
-  /** On a site: no browser may sign in with a code that another hub has replaced a moment ago. */
+  /** No browser may sign in with a code that another hub of the site has replaced a moment ago. */
   async #learnNewCode(): Promise<void> {
-    if (this.#store.site === null) return;
-    // While the database is away, the code that is known counts.
+    // While the store can't be read, the code that is known counts.
     await this.#reloadCode().catch(() => undefined);
   }
 

@@ -197,36 +197,40 @@ type DeclarationKey = `appliances/${string}` | `connections/${string}`;
 
 const storedKeys = v.pipe(v.string(), v.parseJson(), v.array(v.string()));
 
+/** What a hub may end when its configuration no longer declares it: a hub that is alone all, one of a site {@link OwnDeclarations}. */
+export const ALL_DECLARATIONS: Pick<OwnDeclarations, 'includes' | 'save'> = {
+  includes: () => true,
+  save: async () => undefined,
+};
+
 /**
  * What the configuration of this hub declared at its last start. A hub of a site removes only such appliances and
  * connections when its configuration no longer declares them, because the configuration of another hub may declare
- * more. A hub that is alone removes all that are no longer declared.
+ * more.
  */
 export class OwnDeclarations {
-  readonly #store: Pick<BrokerStore, 'site' | 'saveSetting'>;
-  readonly #before: ReadonlySet<string> | null;
+  readonly #store: Pick<BrokerStore, 'saveSetting'>;
+  readonly #before: ReadonlySet<string>;
 
-  private constructor(store: Pick<BrokerStore, 'site' | 'saveSetting'>, before: ReadonlySet<string> | null) {
+  private constructor(store: Pick<BrokerStore, 'saveSetting'>, before: ReadonlySet<string>) {
     this.#store = store;
     this.#before = before;
   }
 
   /** @throws Failure as {@link Store} */
-  static async load(store: Pick<BrokerStore, 'site' | 'setting' | 'saveSetting'>): Promise<OwnDeclarations> {
-    if (store.site === null) return new OwnDeclarations(store, null);
+  static async load(store: Pick<BrokerStore, 'setting' | 'saveSetting'>): Promise<OwnDeclarations> {
     const stored = v.safeParse(storedKeys, await store.setting(OWN_DECLARATIONS_SETTING));
     return new OwnDeclarations(store, new Set(stored.success ? stored.output : []));
   }
 
   /** Whether this hub may end what is no longer declared. */
   includes(key: DeclarationKey): boolean {
-    return this.#before?.has(key) ?? true;
+    return this.#before.has(key);
   }
 
   /** Saves what is declared now. If the store can't be written, nothing was ended either. */
   async save({ connections, appliances }: DeclaredNames): Promise<void> {
     const before = this.#before;
-    if (before === null) return;
     // An appliance that is declared without a connection declares one of its name.
     const own = appliances.filter((appliance) => appliance.connections.length === 0);
     const keys = [

@@ -13,13 +13,11 @@ import type { BrokerStore, Environment } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 
-/** Lines that were not written along with something else are written separately after this long, in ms. */
-const MAX_WRITE_DELAY = 3_600_000;
 /**
- * The same on a site, if the true time is confirmed: its database has no SD card, and its other hubs show the lines
- * too.
+ * Lines that were not written along with something else are written separately after this long, in ms; if the true time is
+ * confirmed, after {@link BrokerStore.maxReportDelay}.
  */
-const MAX_SITE_WRITE_DELAY = 60_000;
+const MAX_WRITE_DELAY = 3_600_000;
 /** A login is written after this long, in ms: after a power cut its connection would still seem to need one. */
 const LOGIN_WRITE_DELAY = 1000;
 /** The most pending lines of each connection while nothing can be written; beyond that the oldest are dropped. */
@@ -36,7 +34,7 @@ const TASK = 'history';
  */
 export class HistoryRecorder implements PendingHistory, AsyncDisposable {
   readonly #environment: Pick<Environment, 'clock' | 'log'>;
-  readonly #store: HistoryStore & Pick<BrokerStore, 'site'>;
+  readonly #store: HistoryStore & Pick<BrokerStore, 'maxReportDelay'>;
   readonly #scheduler: Scheduler;
   readonly #referenceClock: ReferenceClock;
   /** By connection, the oldest first; times on the boot clock. */
@@ -45,7 +43,7 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
 
   constructor(
     environment: Pick<Environment, 'clock' | 'log'>,
-    store: HistoryStore & Pick<BrokerStore, 'site'>,
+    store: HistoryStore & Pick<BrokerStore, 'maxReportDelay'>,
     scheduler: Scheduler,
     referenceClock: ReferenceClock,
   ) {
@@ -60,7 +58,7 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
     const { uptime } = this.#environment.clock.now();
     if (event.kind === 'paired' && this.#referenceClock.confirmed !== null)
       this.#scheduler.plan(TASK, uptime + LOGIN_WRITE_DELAY, () => void this.#writeDue(true));
-    else if (this.#pendingLines.size === 0) this.#scheduleWrite(uptime + this.#writeInterval);
+    else if (this.#pendingLines.size === 0) this.#scheduleWrite(uptime + this.#store.maxReportDelay);
     const lines = this.#pendingLines.get(event.connection) ?? [];
     const line = historyEntryOf(event, this.#uptimeOf(event.at));
     // Whether two lines are of the same day depends on the wall clock.
@@ -95,11 +93,7 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
 
   /** How long a line waits, in ms. */
   get #maxWait(): number {
-    return this.#referenceClock.confirmed === null ? MAX_WRITE_DELAY : this.#writeInterval;
-  }
-
-  get #writeInterval(): number {
-    return this.#store.site === null ? MAX_WRITE_DELAY : MAX_SITE_WRITE_DELAY;
+    return this.#referenceClock.confirmed === null ? MAX_WRITE_DELAY : this.#store.maxReportDelay;
   }
 
   /** @param at on the boot clock, in ms */
@@ -110,7 +104,7 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
   /** @param isLogin whether all lines are written, because one is of a login */
   async #writeDue(isLogin = false): Promise<void> {
     const { uptime } = this.#environment.clock.now();
-    const next = uptime + this.#writeInterval;
+    const next = uptime + this.#store.maxReportDelay;
     const due = () =>
       [...this.#pendingLines.values()]
         .flat()

@@ -49,9 +49,12 @@ export function currentReportTime({ now, confirmed }: TimeContext): ReportTime {
   return { at: now, time: confirmedTimeAt(confirmed, now) };
 }
 
+/** The text of no records. */
+const NONE = '[]';
+
 /** @returns the records by their keys, without invalid ones: their notices are only reported once more */
 function parseNoticeRecords(text: string | null): Map<string, NoticeRecord> {
-  const parsed = v.safeParse(entries, text ?? '[]');
+  const parsed = v.safeParse(entries, text ?? NONE);
   return new Map(
     (parsed.success ? parsed.output : []).flatMap((each) => {
       const parsedEntry = v.safeParse(entry, each);
@@ -105,36 +108,34 @@ function concernsThisHub(key: string): boolean {
 /** What a {@link NoticeArchive} works with. */
 export interface NoticeArchiveContext {
   readonly environment: Pick<Environment, 'log'>;
-  readonly store: Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettings' | 'holdLease' | 'site'>;
+  readonly store: Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettings' | 'holdLease'>;
 }
 
 /**
- * The records of the notices that were reported, in memory and in the store. A hub that is alone reports all notices.
- * On a site each hub reports those about itself, and one hub, which holds a lease for that, those about connections and
- * appliances. The others know its records, so that each can take over.
+ * The records of the notices that were reported, in memory and in the store. Each hub reports those about itself, and the
+ * one that holds a lease for that those about connections and appliances. The others of its site know its records, so that
+ * each can take over; a hub that is alone always has the lease.
  */
 export class NoticeArchive {
   readonly #context: NoticeArchiveContext;
   /** By the notice's key. */
   readonly records = new Map<string, NoticeRecord>();
-  #isReporter: boolean;
-  /** On a site: the shared setting as it was last read or written. */
+  #isReporter = false;
+  /** The settings as they were last read or written: the hub's own one, and the shared one. */
+  #ownText = NONE;
   #sharedText: string | null = null;
   #hasUnsaved = false;
 
   private constructor(context: NoticeArchiveContext) {
     this.#context = context;
-    this.#isReporter = context.store.site === null;
   }
 
   /** @throws Failure as {@link Store} */
   static async load(context: NoticeArchiveContext): Promise<NoticeArchive> {
     const archive = new NoticeArchive(context);
     await archive.reload();
-    if (context.store.site !== null) {
-      const own = parseNoticeRecords(await context.store.setting(HUB_NOTICES_SETTING));
-      for (const [key, record] of own) archive.records.set(key, record);
-    }
+    archive.#ownText = (await context.store.setting(HUB_NOTICES_SETTING)) ?? NONE;
+    for (const [key, record] of parseNoticeRecords(archive.#ownText)) archive.records.set(key, record);
     return archive;
   }
 
@@ -149,67 +150,53 @@ export class NoticeArchive {
   }
 
   /**
-   * Takes or keeps the lease of a site. A hub that takes it over reads first what the others have reported.
-   * @returns whether this hub has taken it over
+   * Takes or keeps the lease, which ends half a minute after the last check. A hub that takes it over reads first what the
+   * others have reported.
    */
-  async takeLease(): Promise<boolean> {
+  async takeLease(): Promise<void> {
     const had = this.#isReporter;
     try {
       this.#isReporter = await this.#context.store.holdLease('notices');
-      if (had || !this.#isReporter) return false;
-      await this.reload();
-      return true;
+      if (this.#isReporter && !had) await this.reload();
     } catch {
-      // The database is away, and no hub can have the lease.
+      // The store is away, and no hub can have the lease.
       this.#isReporter = false;
-      return false;
     }
   }
 
   /** Reads again what another hub may have reported. @throws Failure as {@link Store} */
   async reload(): Promise<void> {
-    const { store } = this.#context;
-    this.#sharedText = await store.setting(NOTICES_SETTING);
-    for (const key of this.records.keys()) {
-      if (store.site === null || !concernsThisHub(key)) this.records.delete(key);
-    }
+    this.#sharedText = await this.#context.store.setting(NOTICES_SETTING);
+    for (const key of this.records.keys()) if (!concernsThisHub(key)) this.records.delete(key);
     for (const [key, record] of parseNoticeRecords(this.#sharedText)) this.records.set(key, record);
   }
 
   /**
    * Saves the records before their reports are delivered. If they can't be saved, that is logged once.
    * @param keys of the notices that are about to be reported
-   * @returns the keys of those that may be reported: on a site, not those that another hub may report
+   * @returns the keys of those that may be reported: not those that another hub may report
    */
   async save(keys: readonly string[]): Promise<ReadonlySet<string>> {
     try {
-      const isShared = await this.#write(keys);
+      const isShared = await this.#write();
       this.#hasUnsaved = false;
       return new Set(keys.filter((key) => isShared || concernsThisHub(key)));
     } catch (error) {
       if (!this.#hasUnsaved) this.#context.environment.log.warn('notices_not_stored', { error: messageOf(error) });
       this.#hasUnsaved = true;
-      if (this.#context.store.site === null) return new Set(keys);
-      // Another hub may report the others meanwhile: this one takes over again with what is stored then.
-      this.#isReporter = false;
-      return new Set(keys.filter(concernsThisHub));
+      // While it keeps the lease, nobody else reports them.
+      this.#isReporter = await this.#context.store.holdLease('notices').catch(() => false);
+      return new Set(keys.filter((key) => this.isReportedHere(key)));
     }
   }
 
   /** @returns false if another hub has changed the shared records */
-  async #write(keys: readonly string[]): Promise<boolean> {
-    const { store } = this.#context;
-    if (store.site === null) {
-      await store.saveSetting(
-        NOTICES_SETTING,
-        this.#serialize(() => true),
-      );
-      return true;
-    }
-    const isDue = (isOf: (key: string) => boolean) => this.#hasUnsaved || keys.some(isOf);
-    const isShared = (key: string) => !concernsThisHub(key);
-    if (isDue(concernsThisHub)) await store.saveSetting(HUB_NOTICES_SETTING, this.#serialize(concernsThisHub));
-    return !this.#isReporter || !isDue(isShared) || this.#writeShared(this.#serialize(isShared));
+  async #write(): Promise<boolean> {
+    const own = this.#serialize(concernsThisHub);
+    if (own !== this.#ownText) await this.#context.store.saveSetting(HUB_NOTICES_SETTING, own);
+    this.#ownText = own;
+    const shared = this.#serialize((key) => !concernsThisHub(key));
+    return !this.#isReporter || shared === (this.#sharedText ?? NONE) || this.#writeShared(shared);
   }
 
   async #writeShared(text: string): Promise<boolean> {

@@ -46,9 +46,6 @@ const MAX_RAISED_PER_DAY = 3;
 /** The delay from a change to the check: changes come in groups, and each report writes all records. In ms. */
 const CHANGE_DEBOUNCE_MS = 500;
 
-/** How often a hub of a site tries to take the lease for notices, or prolongs it, in ms: a third of its time. */
-const LEASE_INTERVAL_MS = 10_000;
-
 /** A notice that is not resolved for the people it was reported to. */
 interface ActiveNotice {
   readonly notice: Notice;
@@ -72,7 +69,6 @@ export class Notices implements AsyncDisposable {
   #collectInput: (() => Promise<NoticeInput>) | null = null;
   #deliver: (report: NoticeReport) => void = () => undefined;
   #disarm: () => void = () => undefined;
-  #disarmLease: () => void = () => undefined;
   readonly #checks = new SerialQueue();
   #isCheckScheduled = false;
   #ended = false;
@@ -97,7 +93,6 @@ export class Notices implements AsyncDisposable {
     this.#collectInput = collectInput;
     this.#deliver = deliver;
     this.#arm(0);
-    if (this.#context.store.site !== null) this.#armLease();
   }
 
   /** Another hub may have reported notices. @throws Failure as {@link Store} */
@@ -123,7 +118,6 @@ export class Notices implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ended = true;
     this.#disarm();
-    this.#disarmLease();
     await this.#checks.idle;
   }
 
@@ -134,17 +128,6 @@ export class Notices implements AsyncDisposable {
       this.#isCheckScheduled = false;
       this.#arm(MAX_TIMER_DELAY);
       this.#checks.run(() => this.#reportAll()).catch((error: unknown) => this.#logFailure(error));
-    });
-  }
-
-  /** On a site: another hub takes over the notices within the time of a lease. */
-  #armLease(): void {
-    if (this.#ended) return;
-    this.#disarmLease = this.#context.environment.timers.after(LEASE_INTERVAL_MS, () => {
-      void this.#checks.run(async () => {
-        if (await this.#archive.takeLease()) this.#arm(0);
-        this.#armLease();
-      });
     });
   }
 

@@ -22,9 +22,6 @@ const MIN_WRITE_AGE = 6 * 3_600_000;
  */
 const FIRST_WRITE_DELAY = 60_000;
 const FIRST_WRITE_TASK = 'first usage';
-/** On a site: how often a hub writes what it has issued, and reads what the others have issued, in ms. */
-const SHARE_INTERVAL = 900_000;
-const SHARE_TASK = 'usage of the site';
 /** The most pending runs of each appliance and connection; beyond that the oldest are dropped. One more than the days that count. */
 const MAX_RUNS = 15;
 
@@ -48,7 +45,7 @@ interface ApplianceUsage {
 /** What {@link UsageRecorder} needs. */
 interface UsageContext {
   readonly environment: Pick<Environment, 'clock' | 'log'>;
-  readonly store: Pick<BrokerStore, 'usage' | 'usageOfOthers' | 'saveUsage' | 'site'>;
+  readonly store: Pick<BrokerStore, 'usage' | 'usageOfOthers' | 'saveUsage'>;
   readonly scheduler: Pick<Scheduler, 'plan'>;
   readonly referenceClock: ReferenceClock;
   /** The appliances that use a connection. @param connection its id */
@@ -88,25 +85,13 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
     });
     const recorder = new UsageRecorder(context, stored);
     await recorder.#readOthers();
-    recorder.#scheduleSharing();
     return recorder;
   }
 
   /** On a site: writes what this hub has issued, and reads what the others have written. */
   async share(): Promise<void> {
-    const { store } = this.#context;
-    if (store.site === null) return;
     await this.#writeConfirmed();
     await this.#readOthers();
-  }
-
-  #scheduleSharing(): void {
-    const { environment, store, scheduler } = this.#context;
-    if (store.site === null) return;
-    scheduler.plan(SHARE_TASK, environment.clock.now().uptime + SHARE_INTERVAL, () => {
-      this.#scheduleSharing();
-      void this.share();
-    });
   }
 
   async #readOthers(): Promise<void> {

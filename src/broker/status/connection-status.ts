@@ -116,16 +116,14 @@ function withStoreProblem(
     };
   }
   if (status.state === 'active' && writeProblem !== null) {
-    const what = store.site === null ? "can't write its store" : "can't use the database of its site";
-    const message = `The hub ${what}, so it starts no refresh: ${writeProblem}`;
+    const message = `The hub can't write its store, so it starts no refresh: ${writeProblem}`;
     return { ...status, state: 'retrying', problem: { code: codeOn(store, 'store_unwritable'), message, since } };
   }
   return status;
 }
 
-/** A site's store that can't be written is a database that can't be used, and no full disk. */
-function codeOn({ site }: BrokerStore, code: ProblemCode): ProblemCode {
-  return code === 'store_unwritable' && site !== null ? 'database_unavailable' : code;
+function codeOn({ writeProblemCode }: BrokerStore, code: ProblemCode): ProblemCode {
+  return code === 'store_unwritable' ? writeProblemCode : code;
 }
 
 const NO_LIMITS = { loginLifetime: null, idleLifetime: null } as const;

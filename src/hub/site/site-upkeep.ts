@@ -1,11 +1,12 @@
 import type { BrokerStore, Environment } from '../../broker/ports.ts';
 import { LogDeduplicator } from '../../broker/reports/log-deduplicator.ts';
+import type { UsageRecorder } from '../../broker/reports/usage-recorder.ts';
 import { elapsed, type Instant } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import type { OwnSiteEntry, SiteStore } from '../../core/site.ts';
 
-/** How often a hub checks whether it is its turn to clean the database up, in ms. */
-const HOUSEKEEPING_INTERVAL = 60_000;
+/** How often a hub shares which tokens it has issued, and checks whether it is its turn to clean the database up, in ms. */
+const HOUSEKEEPING_INTERVAL = 900_000;
 /** How often the database is cleaned up, in ms: it keeps the changes of two hours. */
 const CLEAN_UP_INTERVAL = 60 * 60_000;
 
@@ -16,18 +17,19 @@ interface SiteUpkeepContext {
   readonly environment: Pick<Environment, 'clock' | 'timers' | 'log'>;
   /** What this hub says about itself now. */
   readonly ownEntry: () => OwnSiteEntry;
+  readonly usageRecorder: Pick<UsageRecorder, 'share'>;
 }
 
 /**
- * What a hub does for its site besides its work for appliances: it says who it is, logs when the database is away, and
- * cleans the database up. One hub does that for all, and another one if that hub is gone.
+ * What a hub does for its site besides its work for appliances: it says who it is, logs when the database is away, shares
+ * which tokens it has issued, and cleans the database up. One hub does that for all, and another one if that hub is gone.
  */
 export class SiteUpkeep implements AsyncDisposable {
   readonly #context: SiteUpkeepContext;
   readonly #logDeduplicator: LogDeduplicator;
   #cleanedUp: Instant;
   #cancelTimer: () => void = () => undefined;
-  #cleaning: Promise<void> = Promise.resolve();
+  #working: Promise<void> = Promise.resolve();
   #isStopped = false;
 
   constructor(context: SiteUpkeepContext) {
@@ -53,7 +55,7 @@ export class SiteUpkeep implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isStopped = true;
     this.#cancelTimer();
-    await this.#cleaning;
+    await this.#working;
   }
 
   #onOutage(): void {
@@ -72,10 +74,15 @@ export class SiteUpkeep implements AsyncDisposable {
 
   #arm(): void {
     this.#cancelTimer = this.#context.environment.timers.after(HOUSEKEEPING_INTERVAL, () => {
-      this.#cleaning = this.#cleanUpIfDue().finally(() => {
+      this.#working = this.#keepHouse().finally(() => {
         if (!this.#isStopped) this.#arm();
       });
     });
+  }
+
+  async #keepHouse(): Promise<void> {
+    await this.#context.usageRecorder.share();
+    await this.#cleanUpIfDue();
   }
 
   /** The first hub that runs does it, so that hubs do not take turns. */

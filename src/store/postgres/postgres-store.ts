@@ -49,6 +49,9 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
   readonly hubId: string;
   readonly siteId: string;
   readonly recoverySummary = null;
+  readonly writeProblemCode = 'database_unavailable';
+  /** It has no SD card, and the other hubs show the lines too. */
+  readonly maxReportDelay = 60_000;
   readonly #database: SiteDatabase;
   readonly #link: SiteLink;
   readonly #settings: SiteSettings;
@@ -118,8 +121,9 @@ export class PostgresStore implements Store, HistoryStore, UsageStore, SiteStore
     return this.#backup.restore(plan);
   }
 
-  setting(name: string): Promise<string | null> {
-    return this.#settings.read(name);
+  /** A hub of a site has its id outside of the store, and in the store only from a restore until it starts again. */
+  async setting(name: string): Promise<string | null> {
+    return (await this.#settings.read(name)) ?? (name === 'hub_id' ? this.hubId : null);
   }
 
   saveSetting(name: string, value: string): Promise<void> {

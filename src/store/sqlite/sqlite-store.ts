@@ -35,6 +35,8 @@ import { SettingTable } from './tables/setting-table.ts';
 export class SqliteStore extends DatabaseFile implements Store, HistoryStore, UsageStore, BackupStore {
   /** A hub on SQLite is alone. */
   readonly site = null;
+  readonly writeProblemCode = 'store_unwritable';
+  readonly maxReportDelay = 3_600_000;
   readonly #ballast: Ballast;
   readonly #settings: SettingTable;
   readonly #connections: ConnectionTable;

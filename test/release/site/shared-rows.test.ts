@@ -204,7 +204,7 @@ describe('settings and leases', () => {
     await using hubs = await startHubs();
     const { a, b } = hubs;
     await a.saveSettings({ hub_id: 'a', leaf: 'the leaf of a', setup_code: 'of all' });
-    expect([await b.setting('hub_id'), await b.setting('leaf')]).toEqual([null, null]);
+    expect([await b.setting('hub_id'), await b.setting('leaf')]).toEqual([b.hubId, null]);
     expect(await b.replaceSettings({ leaf: null }, { leaf: 'the leaf of b' })).toBe(true);
     expect(await a.setting('leaf')).toBe('the leaf of a');
     expect(await b.setting('setup_code')).toBe('of all');
