@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Instant } from '../../src/core/clock.ts';
+import { lostAnswerHoldOff } from '../../src/core/grants/backoff.ts';
 import { type Grant, remainingLifetime } from '../../src/core/grants/grant.ts';
 import type { LostAnswerRetry } from '../../src/core/grants/login-end.ts';
 import {
@@ -10,7 +11,6 @@ import {
   type RefreshHealth,
 } from '../../src/core/grants/refresh-health.ts';
 import { afterFailure, type RefreshFailure, stateAtStart } from '../../src/core/grants/refresh-state.ts';
-import { lostAnswerHoldOff } from '../../src/core/grants/retry-delays.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';
 import { DAY, HOUR, instantAt, MINUTE, SECOND, sampleGrant } from './samples.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import type { RetryContext } from '../../src/core/grants/backoff.ts';
 import { nextAttemptAt } from '../../src/core/grants/refresh-health.ts';
 import { afterFailure, stateAtStart } from '../../src/core/grants/refresh-state.ts';
-import type { RetryContext } from '../../src/core/grants/retry-delays.ts';
 import { HOUR, instantAt, MINUTE, sampleGrant } from './samples.ts';
 
 const made = Date.UTC(2031, 4, 5, 3, 23);

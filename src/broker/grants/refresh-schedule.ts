@@ -1,8 +1,8 @@
 import type { ConfirmedTime, Instant } from '../../core/clock.ts';
+import { type RetryContext, refreshPeriod } from '../../core/grants/backoff.ts';
 import { type Grant, remainingLifetime, tokenAge } from '../../core/grants/grant.ts';
 import type { PortalPolicy } from '../../core/grants/login-end.ts';
 import { nextAttemptAt, onDemandAttemptAt, type RefreshHealth } from '../../core/grants/refresh-health.ts';
-import { type RetryContext, refreshPeriod } from '../../core/grants/retry-delays.ts';
 import type { ConnectedPortal, Environment } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 

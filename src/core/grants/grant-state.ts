@@ -2,10 +2,10 @@ import type { Instant } from '../clock.ts';
 import type { NotSent, TokenOutcome } from '../portals/token-outcome.ts';
 import type { Secret } from '../secret.ts';
 import type { AttemptStart, FoundGrant } from '../store.ts';
+import type { RetryContext } from './backoff.ts';
 import type { Grant } from './grant.ts';
 import type { RefreshHealth } from './refresh-health.ts';
 import { afterFailure, type RefreshFailure, type RefreshState } from './refresh-state.ts';
-import type { RetryContext } from './retry-delays.ts';
 
 /** What must be stored of a grant, as numbers that only grow. */
 interface GrantVersion {

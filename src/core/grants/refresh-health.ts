@@ -1,7 +1,7 @@
 import type { Instant } from '../clock.ts';
 import type { Problem } from '../reports/problem.ts';
+import { lostAnswerHoldOff, type RetryContext } from './backoff.ts';
 import { type Grant, tokenAge } from './grant.ts';
-import { lostAnswerHoldOff, type RetryContext } from './retry-delays.ts';
 import { accessTokenEnd, forcedRefreshAt, nextRefreshAt, onDemandRefreshAt, type ScheduleInput } from './schedule.ts';
 
 /**

@@ -4,24 +4,22 @@ import type { TokenOutcome } from '../portals/token-outcome.ts';
 import type { Problem, ProblemCode } from '../reports/problem.ts';
 import {
   type Backoff,
+  backgroundRetryDelay,
   backoffDelay,
   delayAfterDeferral,
   fastBackoff,
+  fixedDelays,
+  lostAnswerDelays,
   onDemandBackoff,
+  type RetryContext,
+  type RetryDelays,
+  refreshPeriod,
   retryAfterDelay,
+  retryTimes,
 } from './backoff.ts';
 import { type Doubt, type Grant, remainingLifetime, tokenAge } from './grant.ts';
 import { endBeforeRefusal } from './login-end.ts';
 import type { RefreshHealth, Rejections, RetryTrigger } from './refresh-health.ts';
-import {
-  backgroundRetryDelay,
-  fixedDelays,
-  lostAnswerDelays,
-  type RetryContext,
-  type RetryDelays,
-  refreshPeriod,
-  retryTimes,
-} from './retry-delays.ts';
 
 /** An attempt's outcome without new tokens in the store: the portal issued none, or the store can't be written. */
 export type RefreshFailure =
