@@ -16,7 +16,6 @@ import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
 import type { RegistryChange, Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import { SerialQueue } from '../../system/serial-queue.ts';
 import {
   assertConnectionFits,
   connectionRemoval,
@@ -55,9 +54,6 @@ export class Appliances {
   readonly #byClientId = new Map<string, Appliance>();
   /** By the connection's id. */
   readonly #byConnection = new Map<string, Set<string>>();
-
-  /** Serializes changes: each starts from the result of the previous one. */
-  readonly #changes = new SerialQueue();
 
   private constructor(store: Pick<Store, 'appliances'>, random: Random, connections: Connections) {
     this.#store = store;
@@ -131,7 +127,7 @@ export class Appliances {
     const { name } = named;
     const secret = this.generateSecret();
     const id = this.#random.uuid();
-    const added = await this.#connections.shared.retryOnce(async () => {
+    const added = await this.#connections.retryOnce(async () => {
       await this.releaseName(name);
       const [connection, ...more] = this.chooseConnections(id, named, choice);
       const first: Appliance = {
@@ -193,19 +189,17 @@ export class Appliances {
     if (this.#byId.size >= MAX_APPLIANCES) {
       throw new Failure('not_allowed', `the hub has the maximum of ${MAX_APPLIANCES} appliances: remove unused ones`);
     }
-    return this.#changes.run(() =>
-      this.save(() => {
-        const isOwn = connection.id === appliance.id;
-        // A shared one that was removed meanwhile must not come back.
-        if (!isOwn && this.#connections.allOfAppliance(appliance).length < connectionIds(appliance).length)
-          throw connectionGoneFailure(appliance.name);
-        return {
-          addedConnections: isOwn ? [connection] : [],
-          addedAppliances: [appliance],
-          ...(invite === undefined ? {} : { usedInvite: invite }),
-        };
-      }),
-    );
+    return this.save(() => {
+      const isOwn = connection.id === appliance.id;
+      // A shared one that was removed meanwhile must not come back.
+      if (!isOwn && this.#connections.allOfAppliance(appliance).length < connectionIds(appliance).length)
+        throw connectionGoneFailure(appliance.name);
+      return {
+        addedConnections: isOwn ? [connection] : [],
+        addedAppliances: [appliance],
+        ...(invite === undefined ? {} : { usedInvite: invite }),
+      };
+    });
   }
 
   /**
@@ -330,19 +324,17 @@ export class Appliances {
    * @returns the connection that was removed with it; null if there is none
    * @throws Failure `appliance_declared`, or as {@link Store}
    */
-  remove(appliance: Appliance): Promise<Connection | null> {
-    return this.#changes.run(async () => {
-      assertNotDeclared(appliance);
-      let own: Connection | null = null;
-      const derive = () => {
-        const current = this.#byId.get(appliance.id) ?? appliance;
-        const unused = this.#onlyUsedBy(current);
-        own = unused.find((connection) => isOwnConnection(connection, [current])) ?? null;
-        return { removedAppliances: [appliance.id], ...unusedConnections(unused, (connection) => connection !== own) };
-      };
-      await this.#connections.shared.retryOnce(async () => (await this.save(derive)) || null);
-      return own;
-    });
+  async remove(appliance: Appliance): Promise<Connection | null> {
+    assertNotDeclared(appliance);
+    let own: Connection | null = null;
+    const derive = () => {
+      const current = this.#byId.get(appliance.id) ?? appliance;
+      const unused = this.#onlyUsedBy(current);
+      own = unused.find((connection) => isOwnConnection(connection, [current])) ?? null;
+      return { removedAppliances: [appliance.id], ...unusedConnections(unused, (connection) => connection !== own) };
+    };
+    await this.#connections.retryOnce(async () => (await this.save(derive)) || null);
+    return own;
   }
 
   /**
@@ -352,21 +344,17 @@ export class Appliances {
    * @throws Failure `connection_declared`, `connection_unknown` if it was changed meanwhile, `connection_exists` if
    * another connection has the name of one of the appliances, or as {@link Store}
    */
-  removeConnection(connection: Connection): Promise<boolean> {
-    return this.#changes.run(async () => {
-      const removed = await this.#connections.shared.retryOnce(async () => {
-        let removedIds: readonly string[] = [];
-        const derive = () => {
-          const current = this.#connections.byId(connection.id) ?? connection;
-          const change = connectionRemoval(current, this.usersOf(current.id), this.#connections, this.#random);
-          removedIds = change.removedConnections;
-          return change;
-        };
-        return (await this.save(derive)) ? removedIds : null;
-      });
-      if (removed !== null) return removed.length > 0;
-      throw new Failure('connection_unknown', 'the connection or its appliances were changed meanwhile: try again');
-    });
+  async removeConnection(connection: Connection): Promise<boolean> {
+    let removedIds: readonly string[] = [];
+    const derive = () => {
+      const current = this.#connections.byId(connection.id) ?? connection;
+      const change = connectionRemoval(current, this.usersOf(current.id), this.#connections, this.#random);
+      removedIds = change.removedConnections;
+      return change;
+    };
+    const isSaved = await this.#connections.retryOnce(async () => (await this.save(derive)) || null);
+    if (isSaved !== null) return removedIds.length > 0;
+    throw new Failure('connection_unknown', 'the connection or its appliances were changed meanwhile: try again');
   }
 
   /**
@@ -378,36 +366,30 @@ export class Appliances {
     return this.#change(id, (current) => ({ updatedAppliances: [change(current)] }));
   }
 
-  #change(id: string, change: (current: Appliance) => RegistryChange | Promise<RegistryChange>): Promise<Appliance> {
-    return this.#changes.run(async () => {
-      const changed = await this.#connections.shared.retryOnce(async () => {
-        const derive = () => {
-          const current = this.#byId.get(id);
-          if (current === undefined) throw removedMeanwhileFailure();
-          return change(current);
-        };
-        const isApplied = await this.save(derive, () => this.#byId.has(id));
-        return isApplied ? (this.#byId.get(id) ?? null) : null;
-      });
-      if (changed === null) throw removedMeanwhileFailure();
-      return changed;
-    });
+  async #change(
+    id: string,
+    change: (current: Appliance) => RegistryChange | Promise<RegistryChange>,
+  ): Promise<Appliance> {
+    const derive = () => {
+      const current = this.#byId.get(id);
+      if (current === undefined) throw removedMeanwhileFailure();
+      return change(current);
+    };
+    const changed = await this.#connections.retryOnce(async () =>
+      (await this.save(derive)) ? (this.#byId.get(id) ?? null) : null,
+    );
+    if (changed === null) throw removedMeanwhileFailure();
+    return changed;
   }
 
   /**
    * Writes changes of appliances and connections, and then applies them.
    * @param derive as in {@link Connections.save}
-   * @param isWanted whether they are still to be applied after the write
    * @returns false if they do not apply, see {@link Store.saveRegistry}
    * @throws Failure as {@link Store}, and whatever `derive` throws
    */
-  async save(derive: Parameters<Connections['save']>[0], isWanted = () => true): Promise<boolean> {
-    let isApplied = false;
-    await this.#connections.save(derive, (change) => {
-      isApplied = isWanted();
-      if (isApplied) this.#applyInMemory(change);
-    });
-    return isApplied;
+  save(derive: Parameters<Connections['save']>[0]): Promise<boolean> {
+    return this.#connections.save(derive, (change) => this.#applyInMemory(change));
   }
 
   /** Applies changes in memory while the store can't be written: see {@link Connections.applyInMemory}. */

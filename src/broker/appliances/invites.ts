@@ -7,8 +7,9 @@ import { Failure } from '../../core/failure.ts';
 import { timeLeft } from '../../core/pairings/pairing.ts';
 import { Secret } from '../../core/secret.ts';
 import { sha256 } from '../../system/secret-hash.ts';
+import { SerialQueue } from '../../system/serial-queue.ts';
 import { assertConnectionFits } from '../connections/connection-changes.ts';
-import { type Connections, SharedRecords } from '../connections/connections.ts';
+import type { Connections } from '../connections/connections.ts';
 import type { BrokerStore, Environment } from '../ports.ts';
 import { applianceExistsFailure } from './appliance-failures.ts';
 import type { Appliances } from './appliances.ts';
@@ -35,12 +36,12 @@ const MAX_INVITES = 100;
 /** The unused invites; each permits one registration. */
 export class Invites {
   readonly #context: InvitesContext;
-  readonly #shared: SharedRecords;
+  /** What was read is never applied after something newer. */
+  readonly #queue = new SerialQueue();
   #byHash = new Map<string, Invite>();
 
   private constructor(context: InvitesContext) {
     this.#context = context;
-    this.#shared = new SharedRecords(context.store);
   }
 
   static async load(context: InvitesContext): Promise<Invites> {
@@ -51,7 +52,7 @@ export class Invites {
 
   /** Takes over what the store has. @throws Failure as {@link Store} */
   reload(): Promise<void> {
-    return this.#shared.exclusively(async () => {
+    return this.#queue.run(async () => {
       const stored = await this.#context.store.invites();
       this.#byHash = new Map(stored.map((invite) => [invite.hash, invite]));
     });
@@ -88,7 +89,7 @@ export class Invites {
       begun: environment.clock.now(),
       lifetime: ttl * 1000,
     };
-    await this.#shared.exclusively(async () => {
+    await this.#queue.run(async () => {
       await store.saveInvite(invite);
       this.#byHash.set(invite.hash, invite);
     });
@@ -119,7 +120,7 @@ export class Invites {
   async #removeExpired(): Promise<void> {
     for (const invite of [...this.#byHash.values()]) {
       if (this.isLive(invite)) continue;
-      await this.#shared.exclusively(async () => {
+      await this.#queue.run(async () => {
         await this.#context.store.removeInvite(invite.hash);
         this.#byHash.delete(invite.hash);
       });

@@ -135,7 +135,7 @@ export class Registrations {
   /** A name that is taken, or an invite that is not known, may be due to what another hub has changed meanwhile. */
   async #registerOnce(registrant: Registrant, token: string | null, seenCount: number): Promise<RegistrationResult> {
     let refused: RegistrationResult = { kind: 'token_refused' };
-    const registered = await this.#context.connections.shared.retryOnce(async () => {
+    const registered = await this.#context.connections.retryOnce(async () => {
       const result = await this.#register(registrant, token, seenCount);
       if (result.kind !== 'invalid') return result;
       refused = result;

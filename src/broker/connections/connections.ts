@@ -6,38 +6,9 @@ import { uncapitalize } from '../../core/letter-case.ts';
 import { checkTitle, deriveName, findNamed, getNamed, nameFromTitle } from '../../core/name.ts';
 import { NO_PORTAL } from '../../core/portals/portal-status.ts';
 import type { Random } from '../../core/random.ts';
-import type { RegistryChange, Store } from '../../core/store.ts';
+import type { RegistryChange } from '../../core/store.ts';
 import { SerialQueue } from '../../system/serial-queue.ts';
 import type { BrokerStore } from '../ports.ts';
-
-/** Keeps the records that this hub has in memory in step with those of the store, which the hubs of a site share. */
-export class SharedRecords {
-  readonly #store: Pick<Store, 'catchUp'>;
-  readonly #queue = new SerialQueue();
-
-  constructor(store: Pick<Store, 'catchUp'>) {
-    this.#store = store;
-  }
-
-  /**
-   * Runs work that writes or reads the records of the store and then applies them in memory, one at a time, so
-   * that what was read is never applied after something newer. The work must not wait for news.
-   */
-  exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
-    return this.#queue.run(work);
-  }
-
-  /**
-   * Tries a change of the store. If it is refused on a site, it is tried again from the current records, because
-   * another hub may have been faster.
-   * @param attempt resolves with null if the change is refused
-   * @returns null if it is refused all the same
-   */
-  async retryOnce<Result>(attempt: () => Promise<Result | null>): Promise<Result | null> {
-    const result = await attempt();
-    return result === null && (await this.#store.catchUp()) ? attempt() : result;
-  }
-}
 
 /** The most connections on one hub. */
 const MAX_CONNECTIONS = 1000;
@@ -51,7 +22,7 @@ export class Connections {
   /** The names of the configured portals, the default one first. */
   readonly portals: readonly string[];
   /** Orders the changes of connections and appliances, and what is read of them. */
-  readonly shared: SharedRecords;
+  readonly #queue = new SerialQueue();
   readonly #byId = new Map<string, Connection>();
   /** Changes that are only in memory, because the store could not be written. */
   readonly #unwritten: RegistryChange[] = [];
@@ -60,7 +31,6 @@ export class Connections {
     this.#store = store;
     this.#random = random;
     this.portals = portals;
-    this.shared = new SharedRecords(store);
   }
 
   /** @param portals the names of the configured portals, the default one first */
@@ -141,7 +111,7 @@ export class Connections {
     if (this.#byId.size >= MAX_CONNECTIONS) {
       throw new Failure('not_allowed', `the hub has the maximum of ${MAX_CONNECTIONS} connections: remove unused ones`);
     }
-    const added = await this.shared.retryOnce(async () =>
+    const added = await this.retryOnce(async () =>
       (await this.save(() => ({ addedConnections: [connection] }))) ? connection : null,
     );
     if (added === null) throw connectionExistsFailure(connection.name, this.find(connection.name));
@@ -185,13 +155,32 @@ export class Connections {
     derive: () => RegistryChange | Promise<RegistryChange>,
     onApplied: (change: RegistryChange) => void = () => undefined,
   ): Promise<boolean> {
-    return this.shared.exclusively(async () => {
+    return this.exclusively(async () => {
       const change = await derive();
       if (!(await this.#store.saveRegistry(change))) return false;
       this.#apply(change);
       onApplied(change);
       return true;
     });
+  }
+
+  /**
+   * Runs work that writes or reads connections and appliances of the store and then applies them in memory, one at a
+   * time, so that what was read is never applied after something newer. The work must not wait for news.
+   */
+  exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#queue.run(work);
+  }
+
+  /**
+   * Tries a change of the store. If it is refused on a site, it is tried again from the current records, because
+   * another hub may have been faster.
+   * @param attempt resolves with null if the change is refused
+   * @returns null if it is refused all the same
+   */
+  async retryOnce<Result>(attempt: () => Promise<Result | null>): Promise<Result | null> {
+    const result = await attempt();
+    return result === null && (await this.#store.catchUp()) ? attempt() : result;
   }
 
   /** Applies changes in memory, which {@link writeUnwritten} or the next start writes: the store can't be written. */
@@ -202,7 +191,7 @@ export class Connections {
 
   /** Writes what is only in memory: the login of an unwritten connection would be refused. @throws Failure as {@link Store} */
   async writeUnwritten(): Promise<void> {
-    await this.shared.exclusively(async () => {
+    await this.exclusively(async () => {
       for (let [change] = this.#unwritten; change !== undefined; [change] = this.#unwritten) {
         await this.#store.saveRegistry(change);
         this.#unwritten.shift();

@@ -224,7 +224,7 @@ function applyRegistryNews(
   context: RegistryNewsContext,
 ): Promise<RemovedRecords> {
   const { connections, appliances } = context;
-  return connections.shared.exclusively(async () => {
+  return connections.exclusively(async () => {
     const read = await readRecords(all ? null : { connectionIds, applianceIds }, context);
     return {
       connections: connections.replace(read.connections.stored, read.connections.ids),
