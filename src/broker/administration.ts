@@ -1,15 +1,21 @@
 import type { Administration, IssuedCredentials, RegistrationEndpoint } from '../core/administration.ts';
 import type { Appliance } from '../core/appliances/appliance.ts';
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
-import { type Connection, joinNames } from '../core/connections/connection.ts';
+import { rfc3339 } from '../core/clock.ts';
+import { type Connection, damagedConnectionFailure, joinNames } from '../core/connections/connection.ts';
+import type { WantedToken } from '../core/connections/connection-administration.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
+import { checkScope } from '../core/connections/scope.ts';
 import { Failure } from '../core/failure.ts';
+import type { Grant } from '../core/grants/grant.ts';
+import { isSameIssuer } from '../core/portals/identity.ts';
 import type { PortalAdministration } from '../core/portals/portal-administration.ts';
+import { newestFirst } from '../core/reports/history.ts';
 import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
 import { assertNotDeclared } from './appliances/appliance-failures.ts';
 import type { Credentials } from './appliances/appliances.ts';
-import { createConnectionAdministration, revokeGrant } from './connection-administration.ts';
+import { assertConnectionFits } from './connections/connection-changes.ts';
 import type { Broker } from './open-broker.ts';
 import { createPairingAdministration } from './pairings/pairing-administration.ts';
 import { applianceStatus } from './status/appliance-status.ts';
@@ -66,7 +72,7 @@ export type BrokerAdministration = Omit<
  */
 export function createBrokerAdministration(broker: Broker, links: HubLinks, user?: string): BrokerAdministration {
   const { connections, appliances, grants, pairings, sessions, registrations, access, notices, store } = broker;
-  const { log } = broker.environment;
+  const { clock, log, emit } = broker.environment;
 
   function connectionStatusOf(connection: Connection): ConnectionStatus {
     return connectionStatus(connection, broker, (userCode) => links.endpoint(`/pair?user_code=${userCode}`));
@@ -104,6 +110,38 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     throw new Failure('not_allowed', `${title} is not approved yet: run "latchkey appliance approve ${name}" first`);
   }
 
+  /**
+   * Revokes the deleted grant of a connection at the portal, if the portal has an endpoint for that. That of a damaged
+   * connection is only deleted: its row may name another portal.
+   * @returns whether the portal has revoked it; null if there is no grant
+   */
+  async function revokeGrant({ id, name, portal, damaged }: Connection, grant: Grant | null): Promise<boolean | null> {
+    if (grant === null) return null;
+    const connected = broker.portalOf(portal);
+    if (damaged || connected === undefined || !isSameIssuer(grant.issuer, connected.identity)) return false;
+    return grants.revoke(id, { name, portal: connected.portal }, grant, true);
+  }
+
+  async function endSessions(connection: string): Promise<void> {
+    for (const appliance of appliances.usersOf(connection)) await sessions.endFor(appliance, connection);
+  }
+
+  /** Deletes the grant of a connection, with everything that follows from it. @returns as {@link revokeGrant} */
+  async function unpair(connection: Connection): Promise<boolean | null> {
+    const { id, name } = connection;
+    await pairings.cancel(id);
+    await pairings.clearFailures(id);
+    // Another hub may have completed a login a moment ago.
+    await store.catchUp();
+    const isPaired =
+      grants.get(id) !== undefined || grants.getSuspended(id) !== undefined || store.damagedGrants.has(id);
+    const deleted = await grants.delete(id);
+    await endSessions(id);
+    if (isPaired) emit({ kind: 'unpaired', connection: id, at: clock.now(), ...(user !== undefined && { user }) });
+    log.info('connection_unpaired', { connection: name, user });
+    return revokeGrant(connection, deleted);
+  }
+
   function toIssuedCredentials({ appliance, secret }: Credentials): IssuedCredentials {
     return {
       name: appliance.name,
@@ -132,7 +170,87 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
   return {
     connectionStatusOf,
     applianceStatusOf,
-    ...createConnectionAdministration(broker, { getConnection, requireApproved, connectionStatusOf, user }),
+    async addConnection(typed, scope, portal) {
+      await appliances.releaseName(connections.nameFor(typed));
+      const connection = await connections.add(typed, scope, portal);
+      log.info('connection_added', { connection: connection.name, portal: connection.portal, user });
+      return connectionStatusOf(connection);
+    },
+    async removeConnection(typed, evenIfUsed) {
+      const connection = connections.get(typed);
+      const { name, title } = connection;
+      const users = appliances.usersOf(connection.id).map((user) => user.title);
+      if (users.length > 0 && !evenIfUsed) {
+        const [uses, they] = users.length === 1 ? ['uses', 'it'] : ['use', 'they'];
+        throw new Failure(
+          'connection_in_use',
+          `${joinNames(users)} ${uses} the connection ${title}: move or remove ${they === 'it' ? 'it' : 'them'} first, or add --yes; ${they} must log in anew then`,
+        );
+      }
+      // As the own connection of an appliance it stays, and is sealed again: not with a grant that may be another one's.
+      let isPortalTold = connection.damaged ? await unpair(connection) : null;
+      await endSessions(connection.id);
+      if (await appliances.removeConnection(connection)) {
+        await pairings.removeAll(connection.id);
+        isPortalTold ??= await revokeGrant(connection, grants.stopManaging(connection.id));
+      } else if (!connection.damaged) isPortalTold = await unpair(connection);
+      notices.scheduleCheck();
+      log.info('connection_removed', { connection: name, user });
+      return isPortalTold;
+    },
+    async importGrant({ name: typed, portal, scope, ...request }) {
+      await broker.ready;
+      assertNotStopping(broker);
+      const name = connections.nameFor(typed);
+      await appliances.releaseName(name);
+      const existing = connections.find(name);
+      const wanted = { scope: checkScope(scope), portal: portal === null ? null : connections.resolvePortal(portal) };
+      if (existing !== undefined) assertConnectionFits('the import', wanted, existing);
+      const connection = existing ?? connections.create(typed, scope, portal);
+      await broker.grantImports.run(connection, request);
+      notices.scheduleCheck();
+      return connectionStatusOf(connection);
+    },
+    unpair: async (typed) => unpair(getConnection(typed)),
+    async token(typed, { minTtl = 0, rejected = null }: Partial<WantedToken> = {}) {
+      const connection = requireApproved(getConnection(typed));
+      const { name, title } = connection;
+      if (connection.damaged) throw damagedConnectionFailure(connection);
+      if (rejected !== null) await grants.reportRejectedToken(connection.id, rejected.reveal());
+      const result = await broker.tokenIssuer.issue(connection.id, null, { minTtl });
+      if (result.kind === 'token') return result;
+      const why = {
+        unavailable: 'has no token for now: "latchkey status" says why',
+        needs_pairing: `must be paired again: run "latchkey pair ${name}"`,
+        not_paired: `is not paired: run "latchkey pair ${name}"`,
+        other_scope: 'has another scope',
+      };
+      throw new Failure('token_unavailable', `${title} ${why[result.kind]}`);
+    },
+    async refresh(typed) {
+      const connection = getConnection(typed);
+      const { name, title } = connection;
+      const managed = grants.get(connection.id);
+      if (managed?.grant.refreshToken === null) {
+        throw new Failure(
+          'token_unavailable',
+          `${title} can't be refreshed, because the portal gave no refresh token: ask for the scope offline_access, then run "latchkey pair ${name}"`,
+        );
+      }
+      if (managed === undefined) {
+        const { problem } = connectionStatusOf(connection);
+        const why =
+          problem === null ? `is not paired: run "latchkey pair ${name}"` : `can't be refreshed: ${problem.message}`;
+        throw new Failure('token_unavailable', `${title} ${why}`);
+      }
+      assertNotStopping(broker);
+      await grants.refresh(connection.id, true);
+      return connectionStatusOf(connection);
+    },
+    async history(typed) {
+      const lines = newestFirst(await broker.historyRecorder.historyOf(getConnection(typed).id));
+      return lines.map(({ first, last, ...line }) => ({ ...line, first: rfc3339(first), last: rfc3339(last) }));
+    },
     async addAppliance(typed, choice) {
       const credentials = await appliances.add(typed, choice);
       const connection = connectionNames(credentials.appliance);
@@ -170,7 +288,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       log.info('appliance_removed', { appliance: appliance.name, reason: 'request', user });
       if (removed === null) return null;
       await pairings.removeAll(removed.id);
-      return revokeGrant(removed, grants.stopManaging(removed.id), broker);
+      return revokeGrant(removed, grants.stopManaging(removed.id));
     },
     async rotateSecret(typed, replaceKeys) {
       const credentials = await appliances.rotateSecret(appliances.get(typed), replaceKeys);
@@ -214,6 +332,12 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       return setupCode();
     },
   };
+}
+
+/** @throws Failure `hub_stopping` if another hub is about to replace this one, so that no further refresh is started */
+export function assertNotStopping({ grants }: Pick<Broker, 'grants'>): void {
+  if (!grants.stopping.aborted) return;
+  throw new Failure('hub_stopping', 'the hub is applying a changed configuration: try again in a moment');
 }
 
 /** @throws Failure `not_allowed` */

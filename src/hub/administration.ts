@@ -1,5 +1,4 @@
-import { createBrokerAdministration } from '../broker/administration.ts';
-import { assertNotStopping } from '../broker/connection-administration.ts';
+import { assertNotStopping, createBrokerAdministration } from '../broker/administration.ts';
 import type { Broker } from '../broker/open-broker.ts';
 import type { NoticeInput } from '../broker/reports/notices.ts';
 import { collectNoticeInput } from '../broker/status/notice-input.ts';
