@@ -72,7 +72,7 @@ export class Pairings implements AsyncDisposable {
   async load(): Promise<void> {
     await this.#stored.load();
     this.#browserTokenKey = await this.#storedBrowserTokenKey();
-    this.#index.evictEnded(this.#context.environment.clock.now());
+    this.#index.evictEnded();
   }
 
   /**
@@ -83,7 +83,7 @@ export class Pairings implements AsyncDisposable {
    */
   async applyNews(ids: ReadonlySet<string>, all: boolean): Promise<void> {
     await this.#stored.applyNews(ids, all);
-    this.#index.evictEnded(this.#context.environment.clock.now());
+    this.#index.evictEnded();
   }
 
   /**
@@ -196,7 +196,7 @@ export class Pairings implements AsyncDisposable {
     this.#index.add(run);
     run.runner.own(pairing);
     this.#stored.endReplaced([run]);
-    this.#index.evictEnded(this.#context.environment.clock.now());
+    this.#index.evictEnded();
     // The hub stopped while this waited for the previous pairing; the next run resumes the pairing.
     if (this.#stopped) await run[Symbol.asyncDispose]();
     return run;

@@ -1,19 +1,9 @@
-import type { Instant } from '../../core/clock.ts';
-import {
-  areDeviceCodesRetained,
-  areRivals,
-  isInstallerInitiated,
-  needsPortalRequests,
-  type Pairing,
-} from '../../core/pairings/pairing.ts';
+import { areRivals, isInstallerInitiated, needsPortalRequests } from '../../core/pairings/pairing.ts';
 import { SerialQueue } from '../../system/serial-queue.ts';
 import type { PairingContext } from './pairing-context.ts';
 import { PairingRun } from './pairing-run.ts';
 
-/**
- * The most ended pairings that are remembered, so that their result page can be shown again. Pairings whose appliance
- * may still poll its device flow are kept in addition.
- */
+/** The most ended pairings that are remembered, so that appliances and people still learn how they ended. */
 const MAX_ENDED = 1000;
 
 /** The pairings that the hub knows, open or ended, in the order in which they began. */
@@ -70,25 +60,9 @@ export class PairingIndex {
   }
 
   /** Forgets the oldest ended pairings beyond a limit. */
-  evictEnded(now: Instant): void {
-    const ended = this.filter(({ isOpen }) => !isOpen);
-    for (const run of ended.slice(0, -MAX_ENDED)) {
-      if (!this.#isAwaited(run, now)) this.forget(run);
-    }
+  evictEnded(): void {
+    for (const run of this.filter(({ isOpen }) => !isOpen).slice(0, -MAX_ENDED)) this.forget(run);
   }
-
-  /** Whether an appliance may still poll, with its current codes, how this pairing ended. */
-  #isAwaited(run: PairingRun, now: Instant): boolean {
-    const { pairing } = run;
-    const key = flowKey(pairing);
-    const newest = this.of(pairing.connection).findLast((other) => flowKey(other.pairing) === key);
-    return pairing.device !== null && newest === run && areDeviceCodesRetained(pairing, now);
-  }
-}
-
-/** What a newer pairing replaces: the pairing of a connection, or the device flow of one appliance. */
-function flowKey({ connection, device }: Pairing): string {
-  return `${connection} ${device?.appliance ?? connection}`;
 }
 
 /** How often the ownership of open pairings is prolonged, in ms; the store of a site lets it end 30 s after that. */
