@@ -68,8 +68,6 @@ export class Grants implements AsyncDisposable {
   readonly schedule: RefreshSchedule;
   /** When an address change last brought the refreshes forward, on the boot clock in ms. */
   #lastNetworkChange = Number.NEGATIVE_INFINITY;
-  /** The connections whose refresh may wait for the network: a portal that responds does so at every refresh. */
-  readonly #waitingForNetwork = new Set<string>();
   /** When a response of a portal last brought its refreshes forward, on the boot clock in ms. */
   readonly #lastAvailableAt = new Map<string, number>();
 
@@ -176,7 +174,6 @@ export class Grants implements AsyncDisposable {
     const managed = this.#grants.get(connection);
     managed?.end();
     this.#grants.delete(connection);
-    this.#waitingForNetwork.delete(connection);
     this.#scheduler.cancel(connection);
     this.#logger.forget(connection);
     return managed?.grant ?? null;
@@ -334,9 +331,8 @@ export class Grants implements AsyncDisposable {
   onPortalAvailable(portal: string): void {
     const now = this.#environment.clock.now().uptime;
     if (now - (this.#lastAvailableAt.get(portal) ?? Number.NEGATIVE_INFINITY) < MIN_ADVANCE_INTERVAL) return;
-    for (const connection of this.#waitingForNetwork) {
-      const managed = this.#grants.get(connection);
-      if (managed === undefined || managed.refreshing !== null || !waitsForNetwork(managed.health)) continue;
+    for (const [connection, managed] of this.#grants) {
+      if (managed.refreshing !== null || !waitsForNetwork(managed.health)) continue;
       if (this.#portalOf(connection)?.identity.name !== portal) continue;
       this.#lastAvailableAt.set(portal, now);
       managed.nudge('portal_responded');
@@ -425,8 +421,6 @@ export class Grants implements AsyncDisposable {
   #scheduleRefresh(managed: GrantRunner): void {
     const { connection } = managed.grant;
     if (this.#grants.get(connection) !== managed) return;
-    if (waitsForNetwork(managed.health)) this.#waitingForNetwork.add(connection);
-    else this.#waitingForNetwork.delete(connection);
     if (managed.hasEnded) this.stopManaging(connection);
     if (managed.hasEnded || this.stopping.aborted) return;
     const at = this.#isActive(managed) ? this.schedule.dueAt(managed) : null;
