@@ -134,7 +134,7 @@ export class DeviceFlows {
    * @throws Failure as {@link Store}
    */
   async approve(userCode: string, scope: string | null): Promise<boolean> {
-    return (await this.#findCurrentRun(userCode)?.approve(scope)) ?? false;
+    return (await this.#findCurrentRun(userCode)?.runner.request({ kind: 'approved', scope })) ?? false;
   }
 
   /** Ends the device flow of a user code as refused. */

@@ -10,7 +10,6 @@ import { type LoginLink, toShownLink } from '../../core/portals/login-link.ts';
 import type { LoginLinkOutcome } from '../../core/portals/portal.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/token-buckets.ts';
-import type { Environment } from '../ports.ts';
 import type { PairingContext } from './pairing-context.ts';
 import type { PairingRunner } from './pairing-runner.ts';
 
@@ -32,6 +31,8 @@ const LINK_REUSE_MS = 5000;
 const NEW_LINK_LIMIT: RateLimit = { burst: 2, interval: 60_000 };
 /** If the portal did not respond, requests within this time get the same result, in ms. */
 const FAILURE_REUSE_MS = 2000;
+/** Address changes cause fresh links at most this often, in ms. */
+const MIN_RENEWAL_INTERVAL_MS = 10_000;
 
 /** The result that is reused until `until`, on the boot clock in ms, and how many codes had come before it. */
 interface LastResult {
@@ -50,6 +51,10 @@ export class LinkRequests {
   #lastResult: LastResult | null = null;
   /** The redirect address that the portal rejected when it was asked for an additional link. */
   #rejectedRedirect: string | null = null;
+  /** When a link was last renewed, on the boot clock in ms. */
+  #lastRenewalAt = Number.NEGATIVE_INFINITY;
+  /** Ends the wait of a renewal. */
+  #addressChange = new AbortController();
 
   constructor(context: PairingContext, state: PairingRunner) {
     this.#context = context;
@@ -79,22 +84,46 @@ export class LinkRequests {
     return result;
   }
 
+  /** The hub has another address, or none. */
+  onAddressChanged(): void {
+    this.#addressChange.abort();
+    this.#addressChange = new AbortController();
+  }
+
+  /**
+   * Requests a link that redirects to the hub's current address whenever that has changed, in addition to the existing
+   * ones, until the pairing changes its step. If the portal rejects it, the existing links stay in use: polling still
+   * yields their code. No request is sent while there is no address, or if the address returns to one that an existing
+   * link redirects to.
+   */
+  async renewStale(): Promise<void> {
+    const { clock, random } = this.#context.environment;
+    const { signal } = this.#state;
+    // A pairing that has just expired stays in its step until that is written.
+    const isActive = () => !signal.aborted && this.#state.isRunning && this.#state.pairing.step.kind === 'waiting';
+    for (let failures = 0; isActive(); ) {
+      const ended = AbortSignal.any([signal, this.#addressChange.signal]);
+      const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, random.fraction());
+      const delay = this.#needsRenewal
+        ? this.#lastRenewalAt + Math.max(MIN_RENEWAL_INTERVAL_MS, backoff) - clock.now().uptime
+        : Number.POSITIVE_INFINITY;
+      if (delay > 0) {
+        if (!(await this.#state.pause(delay, ended))) failures = 0;
+        continue;
+      }
+      this.#lastRenewalAt = clock.now().uptime;
+      const { kind } = await this.#requestShared(signal, 'beside');
+      failures = kind === 'unreachable' ? failures + 1 : 0;
+    }
+  }
+
   /** Whether the hub's address has changed, so that an installer's link redirects to an old one. */
-  get needsRenewal(): boolean {
+  get #needsRenewal(): boolean {
     const { pairing, redirect } = this.#state;
     if (pairing.step.kind !== 'waiting' || !isInstallerInitiated(pairing) || redirect === this.#rejectedRedirect)
       return false;
     const link = preferredLink(pairing.step, redirect);
     return link !== undefined && isStaleLink(link, redirect);
-  }
-
-  /**
-   * Requests a link that redirects to the hub's current address, in addition to the existing ones. If the portal
-   * rejects it, the existing links stay in use: polling still yields their code.
-   * @returns whether the portal responded
-   */
-  async renew(): Promise<boolean> {
-    return (await this.#requestShared(this.#state.signal, 'beside')).kind !== 'unreachable';
   }
 
   /** Whether opening the pairing now would return the newest link. */
@@ -201,58 +230,4 @@ function failureReason(
 ): PairingFailureReason {
   if (outcome.kind !== 'rejected') return outcome.kind;
   return outcome.clientUnknown ? 'client_unknown' : 'portal_rejected';
-}
-
-/** Address changes cause fresh links at most this often, in ms. */
-const MIN_RENEWAL_INTERVAL_MS = 10_000;
-
-/** Requests a fresh link for the installer of one pairing if the hub's address changes. */
-export class LinkRenewal {
-  readonly #environment: Pick<Environment, 'clock' | 'random'>;
-  readonly #state: PairingRunner;
-  readonly #links: LinkRequests;
-  /** When the portal was last asked, on the boot clock in ms. */
-  #lastRequestAt = Number.NEGATIVE_INFINITY;
-  /** Ends the current wait. */
-  #addressChange = new AbortController();
-
-  constructor(environment: Pick<Environment, 'clock' | 'random'>, state: PairingRunner, links: LinkRequests) {
-    this.#environment = environment;
-    this.#state = state;
-    this.#links = links;
-  }
-
-  /** The hub has another address, or none. */
-  onAddressChanged(): void {
-    this.#addressChange.abort();
-    this.#addressChange = new AbortController();
-  }
-
-  /**
-   * Renews links until the pairing changes its step. No request is sent while there is no address, or if the address
-   * returns to one that an existing link redirects to.
-   */
-  async run(): Promise<void> {
-    const { clock, random } = this.#environment;
-    const { signal } = this.#state;
-    for (let failures = 0; this.#isActive(signal); ) {
-      const ended = AbortSignal.any([signal, this.#addressChange.signal]);
-      const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, random.fraction());
-      const delay = this.#links.needsRenewal
-        ? this.#lastRequestAt + Math.max(MIN_RENEWAL_INTERVAL_MS, backoff) - clock.now().uptime
-        : Number.POSITIVE_INFINITY;
-      if (delay > 0) {
-        if (!(await this.#state.pause(delay, ended))) failures = 0;
-        continue;
-      }
-      this.#lastRequestAt = clock.now().uptime;
-      failures = (await this.#links.renew()) ? 0 : failures + 1;
-    }
-  }
-
-  /** A pairing that has just expired stays in its step until that is written. */
-  #isActive(signal: AbortSignal): boolean {
-    const { isRunning, pairing } = this.#state;
-    return !signal.aborted && isRunning && pairing.step.kind === 'waiting';
-  }
 }

@@ -1,5 +1,3 @@
-import type { Grant } from '../../core/grants/grant.ts';
-import type { Pairing } from '../../core/pairings/pairing.ts';
 import type { Store } from '../../core/store.ts';
 import type { Grants } from '../grants/grants.ts';
 import type { ConnectedPortal, Environment, PairingTimes } from '../ports.ts';
@@ -24,19 +22,4 @@ export interface PairingContext {
   readonly writeUnwritten: () => Promise<void>;
   readonly nameOf: (connection: string) => string;
   readonly portalOf: (portal: string) => ConnectedPortal | undefined;
-}
-
-/** Emits that a pairing has ended without a grant; emits nothing in any other step. */
-export function emitPairingFailed({ clock, emit }: Environment, { connection, step }: Pairing): void {
-  if (step.kind !== 'ended' || step.result.kind !== 'failed') return;
-  emit({ kind: 'pairing_failed', connection, at: clock.now(), reason: step.result.reason });
-}
-
-/** Emits that a pairing has produced this grant. */
-export function emitPaired(
-  { clock, emit }: Environment,
-  { connection, scope }: Grant,
-  { user }: Pick<Pairing, 'user'>,
-): void {
-  emit({ kind: 'paired', connection, at: clock.now(), scope, ...(user !== undefined && { user }) });
 }

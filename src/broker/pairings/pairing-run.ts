@@ -1,21 +1,13 @@
 import { Failure } from '../../core/failure.ts';
 import type { LoginLinkResult } from '../../core/lan-service.ts';
-import {
-  type DeviceCodes,
-  isInstallerInitiated,
-  linksOf,
-  type Pairing,
-  type PairingFailureReason,
-} from '../../core/pairings/pairing.ts';
-import type { UnconfirmedLogin } from '../../core/pairings/pairing-administration.ts';
+import { isInstallerInitiated, linksOf, type Pairing, type PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { CredentialLocation } from '../../core/portals/identity.ts';
 import { explainPairingFailure } from '../../core/reports/pairing-failure.ts';
-import type { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { AuthorizationResponses } from './authorization-responses.ts';
 import { pollForResult } from './code-polling.ts';
-import { LinkRenewal, LinkRequests } from './link-requests.ts';
+import { LinkRequests } from './link-requests.ts';
 import { MAX_EXCHANGE_WAIT, type PairingContext } from './pairing-context.ts';
 import { PairingRunner } from './pairing-runner.ts';
 import { RedirectedCodes } from './redirected-codes.ts';
@@ -36,11 +28,10 @@ export class PairingRun implements AsyncDisposable {
   readonly runner: PairingRunner;
   /** The authorization responses that browsers bring. */
   readonly responses: AuthorizationResponses;
+  /** The codes among them that arrive without the `state` of a link. */
+  readonly redirectedCodes: RedirectedCodes;
   readonly #context: PairingContext;
-
   readonly #links: LinkRequests;
-  readonly #renewal: LinkRenewal;
-  readonly #redirectedCodes: RedirectedCodes;
 
   /** A pairing that this hub does not run yet: see {@link PairingRunner.own}. */
   constructor(context: PairingContext, pairing: Pairing) {
@@ -50,9 +41,8 @@ export class PairingRun implements AsyncDisposable {
     this.#context = context;
     this.runner = new PairingRunner(context, pairing, (now) => this.#work(now));
     this.#links = new LinkRequests(context, this.runner);
-    this.#renewal = new LinkRenewal(context.environment, this.runner, this.#links);
-    this.#redirectedCodes = new RedirectedCodes(context, this.runner);
-    this.responses = new AuthorizationResponses(context, this.runner, this.#redirectedCodes);
+    this.redirectedCodes = new RedirectedCodes(context, this.runner);
+    this.responses = new AuthorizationResponses(context, this.runner, this.redirectedCodes);
   }
 
   get pairing(): Pairing {
@@ -89,7 +79,7 @@ export class PairingRun implements AsyncDisposable {
 
   /** The hub has another address, or none: an installer gets a fresh link if the current one redirects elsewhere. */
   onAddressChanged(): void {
-    this.#renewal.onAddressChanged();
+    this.#links.onAddressChanged();
     this.runner.onAddressChanged();
   }
 
@@ -97,32 +87,6 @@ export class PairingRun implements AsyncDisposable {
   async openLink(): Promise<LoginLinkResult> {
     await this.runner.tryClaim();
     return this.#links.open();
-  }
-
-  /** Logins that the portal has not confirmed and an installer may confirm. */
-  get unconfirmed(): readonly UnconfirmedLogin[] {
-    return this.#redirectedCodes.unconfirmed;
-  }
-
-  /** Whether a received code waits for an installer's confirmation, or has waited too long; null for any other code. */
-  confirmationStatus(code: Secret): 'unconfirmed' | 'too_late' | null {
-    return this.#redirectedCodes.confirmationStatus(code);
-  }
-
-  /** An installer confirms a login. @param login its id; an unknown one is ignored @param user the installer's name */
-  async confirm(login: string, user?: string): Promise<void> {
-    await this.runner.tryClaim();
-    await this.#redirectedCodes.confirm(login, user);
-  }
-
-  /**
-   * Attaches the codes of a device flow that an appliance starts or restarts.
-   * @param appliance its id
-   * @returns false if it needs another pairing
-   * @throws Failure as {@link Store}
-   */
-  attachDeviceCodes(appliance: string, codes: DeviceCodes): Promise<boolean> {
-    return this.runner.request({ kind: 'device', appliance, codes, lifetime: this.#context.times.lifetime });
   }
 
   /**
@@ -139,16 +103,6 @@ export class PairingRun implements AsyncDisposable {
     });
     if (this.pairing.step.kind === 'asking') this.runner.wake();
     return applied;
-  }
-
-  /**
-   * Ends the device flow as paired, because an installer permits its appliance to use the grant that the connection has.
-   * @param scope of the grant
-   * @returns false if it has ended, or a login is under way
-   * @throws Failure as {@link Store}
-   */
-  approve(scope: string | null): Promise<boolean> {
-    return this.runner.request({ kind: 'approved', scope });
   }
 
   /**
@@ -179,21 +133,16 @@ export class PairingRun implements AsyncDisposable {
     return this.pairing.step.kind !== 'exchanging';
   }
 
-  /** Stops reporting that the pairing failed. */
-  async clearFailure(): Promise<void> {
-    if (this.pairing.failed !== undefined) await this.runner.clearFailure();
-  }
-
   /** Stops and leaves the pairing open; waits for an exchange that was sent, and for pending writes. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#redirectedCodes.clear();
+    this.redirectedCodes.clear();
     await this.runner.stop();
   }
 
   /** What the step needs, until it changes. */
   async #work({ step }: Pairing): Promise<void> {
     const isPolled = linksOf(step).length > 0;
-    const links = step.kind === 'asking' ? this.#requestLinks() : this.#renewal.run();
+    const links = step.kind === 'asking' ? this.#requestLinks() : this.#links.renewStale();
     await Promise.all([links, isPolled && pollForResult(this.#context, this.runner)]);
   }
 

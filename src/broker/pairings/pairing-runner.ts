@@ -1,4 +1,4 @@
-import { MAX_TIMER_DELAY } from '../../core/clock.ts';
+import { clockFaultMessage, MAX_TIMER_DELAY } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import {
   linksOf,
@@ -14,13 +14,13 @@ import {
   stepPairing,
 } from '../../core/pairings/pairing-step.ts';
 import type { DeviceLink, LoginLink } from '../../core/portals/login-link.ts';
-import type { CodeResponse, Unreachable } from '../../core/portals/portal.ts';
+import type { CodeResponse, RevokedTokens, Unreachable } from '../../core/portals/portal.ts';
+import type { TokenOutcome } from '../../core/portals/token-outcome.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { SerialQueue } from '../../system/serial-queue.ts';
-import { LoginCompletion } from './login-completion.ts';
-import type { EndedLogin } from './login-storage.ts';
-import { emitPairingFailed, MAX_EXCHANGE_WAIT, type PairingContext } from './pairing-context.ts';
-import { PortalReachability } from './portal-reachability.ts';
+import { LogDeduplicator } from '../reports/log-deduplicator.ts';
+import { type EndedLogin, exchangeCode, storeLogin, storeLoginLate } from './login-completion.ts';
+import { MAX_EXCHANGE_WAIT, type PairingContext } from './pairing-context.ts';
 
 /** How often the store is asked while another hub exchanges the code, in ms; news of its end are faster. */
 const RETRY_INTERVAL = 500;
@@ -49,28 +49,23 @@ export class PairingRunner {
   /** The events, and the writes of what follows from them. */
   readonly #queue = new SerialQueue();
   #claiming: Promise<boolean> | null = null;
-  readonly #completion: LoginCompletion;
+  /** What was begun with codes and tokens. */
+  #begun: Promise<unknown> = Promise.resolve();
   #working: Promise<unknown> = Promise.resolve();
   #isStopping = false;
   /** Whether the last write of a state that counts already has failed. */
   #isAhead = false;
   readonly #watchers = new Set<() => void>();
-  readonly #reachability: PortalReachability;
+  /** The portal's last failure to respond; null while it is reachable. */
+  #unreachable: Unreachable | null = null;
+  readonly #outages: LogDeduplicator;
 
   /** @param work begun again and again while this hub owns the pairing */
   constructor(context: PairingContext, pairing: Pairing, work: StepWork) {
     this.#context = context;
     this.#pairing = pairing;
     this.#work = work;
-    this.#reachability = new PortalReachability(context, () => this.#pairing.connection);
-    this.#completion = new LoginCompletion(context, this, {
-      apply: (event) => this.#apply(event),
-      write: () => this.#write(this.#pairing),
-      enter: (paired) => {
-        this.#enter(paired);
-        this.#isAhead = false;
-      },
-    });
+    this.#outages = new LogDeduplicator(context.environment.clock);
   }
 
   get pairing(): Pairing {
@@ -110,12 +105,12 @@ export class PairingRunner {
 
   /** Why there is no link or code at the moment, as text; null while the portal responds. */
   get portalProblem(): string | null {
-    return this.#reachability.text;
+    return this.#unreachable === null ? null : this.#describe(this.#unreachable);
   }
 
   /** Milliseconds that the portal's last response asked to wait. */
   get retryAfterMs(): number {
-    return this.#reachability.problem?.retryAfter ?? 0;
+    return this.#unreachable?.retryAfter ?? 0;
   }
 
   /** The current redirect address, as in {@link LoginLink}. */
@@ -160,7 +155,7 @@ export class PairingRunner {
     this.#isOwned = false;
     this.#isAhead = false;
     this.#ownership.abort();
-    this.#reachability.reset();
+    this.#unreachable = null;
     this.#changeStep(withKnownLinks(next, linksOf(this.#pairing.step)));
     this.notifyWatchers();
   }
@@ -220,7 +215,8 @@ export class PairingRunner {
 
   /** Stops reporting that the pairing failed. */
   async clearFailure(): Promise<void> {
-    await this.claim().catch((error: unknown) => this.logUnwritable(error));
+    if (this.#pairing.failed === undefined) return;
+    await this.claim().catch((error: unknown) => this.#logUnwritable(error));
     if (await this.dispatch({ kind: 'failure_cleared' })) return;
     // The store keeps only the last few that have ended.
     const { pairing } = stepPairing(this.#pairing, { kind: 'failure_cleared' }, this.#context.environment.clock.now());
@@ -249,13 +245,16 @@ export class PairingRunner {
   async acceptTokens(link: DeviceLink, tokens: EndedLogin['tokens'], sent: EndedLogin['sent']): Promise<void> {
     await this.tryClaim();
     const hash = sha256(link.deviceCode.reveal());
-    if (!(await this.dispatch({ kind: 'tokens', hash, link, tokens, sent }))) this.#completion.discard(tokens);
+    if (!(await this.dispatch({ kind: 'tokens', hash, link, tokens, sent }))) this.#discard(tokens);
     await this.whenIdle();
   }
 
   /** Resolves when no code is being exchanged, and no tokens are being stored or revoked. */
-  whenIdle(): Promise<void> {
-    return this.#completion.whenIdle();
+  async whenIdle(): Promise<void> {
+    for (let seen: unknown = null; seen !== this.#begun; ) {
+      seen = this.#begun;
+      await seen;
+    }
   }
 
   /**
@@ -273,7 +272,7 @@ export class PairingRunner {
 
   /** Becomes the owner of a pairing that is open, if that is possible: see {@link claim}. */
   async tryClaim(): Promise<void> {
-    if (this.isElsewhere) await this.claim().catch((error: unknown) => this.logUnwritable(error));
+    if (this.isElsewhere) await this.claim().catch((error: unknown) => this.#logUnwritable(error));
   }
 
   /**
@@ -295,13 +294,12 @@ export class PairingRunner {
 
   /** The hub's clock was set: ends the wait if the portal's certificate had failed because of the clock. */
   onClockSet(): void {
-    if (this.#reachability.problem?.certificateError !== undefined) this.wake();
+    if (this.#unreachable?.certificateError !== undefined) this.wake();
   }
 
   /** The hub has another address: another link may be preferred, and an unreachable portal may be reachable again. */
   onAddressChanged(): void {
-    const { problem } = this.#reachability;
-    if (problem !== null && problem.retryAfter === null) this.wake();
+    if (this.#unreachable?.retryAfter === null) this.wake();
     this.notifyWatchers();
   }
 
@@ -329,7 +327,24 @@ export class PairingRunner {
 
   /** Records whether the portal is reachable, and logs it when the portal becomes unreachable. */
   recordReachability(problem: Unreachable | null): void {
-    if (this.#reachability.record(problem)) this.notifyWatchers();
+    const before = this.#unreachable;
+    this.#unreachable = problem;
+    if (before === null && problem !== null) {
+      const { connection } = this.#pairing;
+      const summary = this.#outages.recordOccurrence('portal', connection);
+      const fields = { connection: this.name, detail: this.#describe(problem) };
+      this.log.at(summary === null ? 'debug' : 'warn', 'portal_unreachable', fields);
+      // Resolved at once, so that each outage counts as a new problem: the portal may respond now and then.
+      this.#outages.recordResolution('portal');
+    }
+    if (before?.detail !== problem?.detail) this.notifyWatchers();
+  }
+
+  #describe({ detail, certificateError }: Unreachable): string {
+    const { environment, referenceClock } = this.#context;
+    const fault =
+      certificateError && clockFaultMessage(certificateError, environment.clock.now(), referenceClock.confirmed);
+    return fault ?? detail;
   }
 
   get log(): PairingContext['environment']['log'] {
@@ -372,21 +387,144 @@ export class PairingRunner {
 
   async #carryOut(effect: PairingEffect): Promise<void> {
     const { log, name: connection } = this;
+    const { emit, clock } = this.#context.environment;
     switch (effect.kind) {
       case 'exchange':
-        return this.#completion.beginExchange(effect);
+        void this.#duringLogin(() => this.#exchange(effect));
+        break;
       case 'complete':
-        return this.#completion.complete(effect);
+        return this.#duringLogin(() => this.#complete(effect));
       case 'discard':
-        return this.#completion.discard(effect.tokens);
+        return this.#discard(effect.tokens);
       case 'exchange_failed':
-        return this.#completion.logFailure(effect.outcome);
+        return this.#logExchangeFailure(effect.outcome);
       case 'exchange_interrupted':
         return log.warn('code_exchange_interrupted', { connection, since: new Date(effect.since.wall).toISOString() });
       case 'failed':
         log.at(effect.isReported ? 'info' : 'debug', 'pairing_failed', { connection, reason: effect.reason });
-        if (effect.isReported) emitPairingFailed(this.#context.environment, this.#pairing);
+        if (effect.isReported)
+          emit({
+            kind: 'pairing_failed',
+            connection: this.#pairing.connection,
+            at: clock.now(),
+            reason: effect.reason,
+          });
     }
+  }
+
+  async #exchange({ hash, response, link }: Extract<PairingEffect, { kind: 'exchange' }>): Promise<void> {
+    const { scope, portal } = this.#pairing;
+    const connected = this.#context.portalOf(portal);
+    if (connected === undefined) {
+      await this.dispatch({ kind: 'failed', reason: 'misconfigured' });
+      return;
+    }
+    const writeAhead = () =>
+      this.exclusively(() => this.#write(this.#pairing)).catch((error: unknown) => {
+        this.#logUnwritable(error);
+        return false;
+      });
+    try {
+      const request = { link, response, scope };
+      const { environment } = this.#context;
+      const exchange = await exchangeCode(environment, connected.portal, request, { writeAhead, signal: this.signal });
+      // The hub stops, or the pairing has ended; then the event does not apply.
+      if (exchange === null) await this.dispatch({ kind: 'not_sent', hash });
+      else {
+        // If another hub has become the owner, because this one seemed dead, it counts the answer as lost.
+        if (exchange.outcome.kind === 'granted') await this.tryClaim();
+        const isApplied = await this.dispatch({ kind: 'answered', hash, link, ...exchange });
+        if (isApplied) return;
+        if (exchange.outcome.kind === 'granted') this.#discard(exchange.outcome.tokens);
+        else this.#logExchangeFailure(exchange.outcome);
+      }
+    } catch (error) {
+      await this.exclusively(() => this.#loseAnswer(hash, error));
+    }
+  }
+
+  /** Whatever happened, the code may have been used. */
+  async #loseAnswer(hash: string, error: unknown): Promise<void> {
+    this.log.error('code_exchange_crashed', { connection: this.name, error: messageOf(error) });
+    await this.#apply({ kind: 'answer_lost', hash });
+  }
+
+  /** Stores the grant of a login with the end of the pairing. */
+  async #complete({ tokens, sent }: Extract<PairingEffect, { kind: 'complete' }>): Promise<void> {
+    const { environment, grants, portalOf } = this.#context;
+    const pairing = this.#pairing;
+    const { log, name: connection } = this;
+    const portal = portalOf(pairing.portal)?.identity;
+    if (portal === undefined) {
+      await this.#apply({ kind: 'failed', reason: 'misconfigured' });
+      return this.#discard(tokens);
+    }
+    const login = { portal, tokens, sent };
+    const hash = pairing.spentCodes.at(-1) ?? '';
+    const stored = await storeLogin(this.#context, pairing, login).catch((error) => this.#loseAnswer(hash, error));
+    if (stored === undefined) return;
+    const { grant } = stored;
+    if (stored.kind === 'connection_removed') {
+      await this.#apply({ kind: 'failed', reason: 'cancelled' });
+      return this.#discard(grant);
+    }
+    const { paired } = stored;
+    const saveLate = () =>
+      this.exclusively(async () => {
+        const saved = await storeLoginLate(this.#context, pairing, login, grant);
+        if (saved === null) return false;
+        if (saved.generation !== grant.generation) grants.replace(saved);
+        // Meanwhile this hub may have read the pairing as it was.
+        this.#enterPaired(paired);
+        this.notifyWatchers();
+        return true;
+      });
+    grants.replace(grant, stored.kind === 'stored' ? null : saveLate);
+    const { user } = pairing;
+    log.info('connection_paired', { connection, scope: grant.scope, user });
+    if (grant.refreshToken === null) {
+      const advice = 'ask for the scope offline_access, then connect again';
+      log.warn('refresh_token_missing', { connection, expires_in: grant.lifetime / 1000, what_to_do: advice });
+    }
+    environment.emit({
+      kind: 'paired',
+      connection: grant.connection,
+      at: environment.clock.now(),
+      scope: grant.scope,
+      ...(user !== undefined && { user }),
+    });
+    this.#enterPaired(paired);
+  }
+
+  /** The pairing has ended with its grant. If it is only in memory, it is written with that, and not without. */
+  #enterPaired(paired: Pairing): void {
+    this.#enter(paired);
+    this.#isAhead = false;
+  }
+
+  /** Revokes tokens that nobody uses, unless a login that is under way brings others: see `Grants.revoke`. */
+  #discard(tokens: RevokedTokens): void {
+    const { connection, portal } = this.#pairing;
+    const { name, log } = this;
+    const connected = this.#context.portalOf(portal);
+    if (connected === undefined) return;
+    const revoked = this.#begun
+      .then(() => this.#context.grants.revoke(connection, { name, portal: connected.portal }, tokens))
+      .catch((error: unknown) => log.warn('grant_revocation_failed', { connection: name, detail: messageOf(error) }));
+    void this.#track(revoked);
+  }
+
+  #logExchangeFailure({ kind: outcome, detail }: Exclude<TokenOutcome, { kind: 'granted' }>): void {
+    this.log.warn('code_exchange_failed', { connection: this.name, outcome, detail });
+  }
+
+  #duringLogin(work: () => Promise<void>): Promise<void> {
+    return this.#track(this.#context.grants.duringLogin(this.#pairing.connection, work));
+  }
+
+  #track<Work>(work: Promise<Work>): Promise<Work> {
+    this.#begun = Promise.all([this.#begun, work]).then(() => undefined);
+    return work;
   }
 
   async #claim(): Promise<boolean> {
@@ -442,12 +580,12 @@ export class PairingRunner {
       return isWritten;
     } catch (error) {
       this.#isAhead = true;
-      this.logUnwritable(error);
+      this.#logUnwritable(error);
       return true;
     }
   }
 
-  logUnwritable(error: unknown): void {
+  #logUnwritable(error: unknown): void {
     this.log.error('store_unwritable', { connection: this.name, error: messageOf(error) });
   }
 

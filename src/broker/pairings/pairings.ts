@@ -122,9 +122,9 @@ export class Pairings implements AsyncDisposable {
   beginDeviceFlow(connection: Connection, appliance: string, codes: DeviceCodes): Promise<PairingRun> {
     return this.#serialize(connection.id, async () => {
       const open = this.#findMatchingOpen(connection, appliance);
-      return open !== undefined && (await open.attachDeviceCodes(appliance, codes))
-        ? open
-        : this.#replace(connection, { appliance, ...codes });
+      const { lifetime } = this.#context.times;
+      const isAttached = await open?.runner.request({ kind: 'device', appliance, codes, lifetime });
+      return open !== undefined && isAttached ? open : this.#replace(connection, { appliance, ...codes });
     });
   }
 
@@ -281,7 +281,7 @@ export class Pairings implements AsyncDisposable {
 
   /** Stops reporting why the pairings of a connection failed. */
   async clearFailures(connection: string): Promise<void> {
-    await Promise.all(this.#index.of(connection).map((run) => run.clearFailure()));
+    await Promise.all(this.#index.of(connection).map((run) => run.runner.clearFailure()));
   }
 
   /** Forgets the pairings of a connection that was removed. */

@@ -104,8 +104,10 @@ export class RedirectedCodes {
 
   /**
    * An installer confirms that a login was theirs. Resolves when its exchange has ended; an unknown login is ignored.
+   * @param user the installer's name
    */
   async confirm(id: string, user?: string): Promise<void> {
+    await this.#state.tryClaim();
     const held = [...this.#unconfirmedCodes.values()].find((one) => one.id === id);
     if (!held?.code) return;
     this.#state.log.info('login_confirmed', { connection: this.#state.name, address: held.address, user });
