@@ -1,14 +1,10 @@
 import { resolve } from 'node:path';
 import type * as v from 'valibot';
-import {
-  type ClientCredentials,
-  checkApplianceName,
-  checkClientId,
-  type DeclaredAppliance,
-} from '../core/appliances/appliance.ts';
-import { checkConnectionName, type DeclaredConnection } from '../core/connections/connection.ts';
+import { type ClientCredentials, checkClientId, type DeclaredAppliance } from '../core/appliances/appliance.ts';
+import type { DeclaredConnection } from '../core/connections/connection.ts';
 import { checkScope, sameScope } from '../core/connections/scope.ts';
 import { Failure, messageOf } from '../core/failure.ts';
+import { checkName } from '../core/name.ts';
 import { readBoundedFile } from '../system/bounded-file.ts';
 import { parseJwkSet } from '../system/jwk-set.ts';
 import type { readSecret } from '../system/secret-file.ts';
@@ -51,7 +47,7 @@ export function readDeclaredConnections(
   return Object.entries(tables).flatMap(([name, table]) => {
     const key = `connections.${name}`;
     try {
-      withKeySync(context, 'connections', () => checkConnectionName(name));
+      withKeySync(context, 'connections', () => checkName('connection', name));
       const scope = withKeySync(context, `${key}.scope`, () => checkScope(table.scope));
       const portal = withKeySync(context, `${key}.portal`, () => checkPortal(table.portal ?? null, context.portals));
       return [{ name, scope, portal }];
@@ -112,7 +108,7 @@ async function readDeclaredAppliance(
       throw context.invalidKey(key, messageOf(error));
     }
   };
-  await withKey('appliances', () => checkApplianceName(name));
+  await withKey('appliances', () => checkName('appliance', name));
   const key = `appliances.${name}`;
   return {
     name,

@@ -55,7 +55,7 @@ function cleanTitle(sent: string): string {
 /** How German writes its own letters without them. */
 const GERMAN_LETTERS: Readonly<Record<string, string>> = { ä: 'ae', ö: 'oe', ü: 'ue', ß: 'ss' };
 
-/** The name that is made from a title, as in {@link deriveName}; empty if nothing is left of it. */
+/** The name that is made from a title, as in {@link deriveNamed}; empty if nothing is left of it. */
 export function nameFromTitle(title: string): string {
   return title
     .slice(0, 1000)
@@ -71,17 +71,10 @@ export function nameFromTitle(title: string): string {
 }
 
 /**
- * Makes a name from a title: in lower case, with "ae" and the like for German letters, the others without accents, and
- * "-" for everything but a-z and 0-9, cut to 63 characters. It is `fallback` if nothing is left, and gets "-2", "-3" and
- * so on appended if it is taken.
- */
-export function deriveName(title: string, fallback: string, taken: (name: string) => boolean): string {
-  return deriveNamed(title, fallback, taken).name;
-}
-
-/**
- * Makes a name as {@link deriveName}, and a title as {@link cleanTitle}, from what a stranger's device has sent. If the name
- * gets a number, the title gets it too, so that people can tell the devices apart.
+ * Makes a name and a title from what a stranger's device has sent, the title as {@link cleanTitle}. The name is in lower
+ * case, with "ae" and the like for German letters, the others without accents, and "-" for everything but a-z and 0-9, cut
+ * to 63 characters. It is `fallback` if nothing is left, and gets "-2", "-3" and so on appended if it is taken; then the
+ * title gets the number too, so that people can tell the devices apart.
  */
 export function deriveNamed(sent: string, fallback: string, taken: (name: string) => boolean): Named {
   const base = nameFromTitle(sent) || fallback;

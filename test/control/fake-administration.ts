@@ -5,13 +5,13 @@ import type {
   IssuedInvite,
   StoreKeyRotationResult,
 } from '../../src/core/administration.ts';
-import { type ConnectionChoice, checkApplianceName } from '../../src/core/appliances/appliance.ts';
+import type { ConnectionChoice } from '../../src/core/appliances/appliance.ts';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
-import { checkConnectionName } from '../../src/core/connections/connection.ts';
 import type { GrantImport, WantedToken } from '../../src/core/connections/connection-administration.ts';
 import type { ConnectionStatus, LoginStatus } from '../../src/core/connections/connection-status.ts';
 import { Failure } from '../../src/core/failure.ts';
 import type { Notice } from '../../src/core/health/notice.ts';
+import { checkName } from '../../src/core/name.ts';
 import type { PairingStatus, PairingView } from '../../src/core/pairings/pairing-administration.ts';
 import type { HistoryEntry } from '../../src/core/reports/history.ts';
 import { Secret } from '../../src/core/secret.ts';
@@ -158,7 +158,7 @@ export class FakeAdministration implements Administration {
   }
 
   async addAppliance(name: string, { connections: [connection = name], scope }: ConnectionChoice) {
-    checkApplianceName(name);
+    checkName('appliance', name);
     if (this.appliances.has(name)) throw new Failure('appliance_exists', `${name} exists already: choose another name`);
     this.set({ name, scope, connection });
     return this.#credentials(name);
@@ -213,7 +213,7 @@ export class FakeAdministration implements Administration {
   async importGrant(request: GrantImport) {
     await this.portal;
     this.imports.push(request);
-    return this.#setLogin(checkConnectionName(request.name), { state: 'active', expiresIn: 3000 });
+    return this.#setLogin(checkName('connection', request.name), { state: 'active', expiresIn: 3000 });
   }
 
   removeHub = unscripted;
@@ -322,7 +322,7 @@ export class FakeAdministration implements Administration {
   reloadOutcome = () => ({ state: 'done' }) as const;
 
   #find(name: string): ApplianceStatus {
-    checkApplianceName(name);
+    checkName('appliance', name);
     const appliance = this.appliances.get(name);
     if (appliance === undefined)
       throw new Failure('appliance_unknown', `there is no appliance ${name}: see latchkey appliance list`);
@@ -330,7 +330,7 @@ export class FakeAdministration implements Administration {
   }
 
   #findConnection(name: string): ConnectionStatus {
-    checkConnectionName(name);
+    checkName('connection', name);
     const found = this.connections().find((connection) => connection.name === name);
     if (found === undefined)
       throw new Failure('connection_unknown', `there is no connection ${name}: see latchkey connection list`);

@@ -1,23 +1,24 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkApplianceName, checkClientId } from '../../src/core/appliances/appliance.ts';
+import { checkClientId } from '../../src/core/appliances/appliance.ts';
 import { checkScope, missingScope, sameScope } from '../../src/core/connections/scope.ts';
+import { checkName } from '../../src/core/name.ts';
 
 test.each(['a', '7', 'wallbox', 'heat-pump-2', 'a-', '0-0', 'x'.repeat(63)])('%s is a valid appliance name', (name) => {
-  expect(checkApplianceName(name)).toBe(name);
+  expect(checkName('appliance', name)).toBe(name);
 });
 
 test.each(['', '-a', 'A', 'wall box', 'wallbox\n', 'wärme', 'a_b', 'a.b', '../a', 'x'.repeat(64)])(
   '%j is not a valid appliance name, and the message lists the allowed characters',
   (name) => {
-    expect(() => checkApplianceName(name)).toThrow(
+    expect(() => checkName('appliance', name)).toThrow(
       expect.objectContaining({ code: 'name_invalid', message: expect.stringContaining('use 1 to 63 of a-z, 0-9') }),
     );
   },
 );
 
 test('the error about an invalid appliance name quotes at most 300 characters', () => {
-  expect(() => checkApplianceName('!'.repeat(100_000))).toThrow(/^.{0,300}$/);
+  expect(() => checkName('appliance', '!'.repeat(100_000))).toThrow(/^.{0,300}$/);
 });
 
 test.each([

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkName, checkTitle, deriveName, deriveNamed, findNamed, getNamed } from '../../src/core/name.ts';
+import { checkName, checkTitle, deriveNamed, findNamed, getNamed } from '../../src/core/name.ts';
 
 const free = () => false;
 
@@ -26,12 +26,12 @@ test.each([
   [`${'x'.repeat(62)} y`, 'x'.repeat(62)],
   ['__proto__', 'proto'],
 ])('an appliance that is called %j gets the name %s', (title, name) => {
-  expect(deriveName(title, 'appliance', free)).toBe(name);
+  expect(deriveNamed(title, 'appliance', free).name).toBe(name);
 });
 
 test('an appliance name that is taken gets the first free number, and so does the title', () => {
   const taken = new Set(['wallbox', 'wallbox-2', 'wallbox-4']);
-  expect(deriveName('Wallbox', 'appliance', (name) => taken.has(name))).toBe('wallbox-3');
+  expect(deriveNamed('Wallbox', 'appliance', (name) => taken.has(name)).name).toBe('wallbox-3');
   const long = 'x'.repeat(63);
   expect(deriveNamed(long, 'appliance', (name) => name === long).name).toBe(`${'x'.repeat(61)}-2`);
   expect(deriveNamed('Wärmepumpe', 'appliance', (name) => name === 'waermepumpe')).toEqual({

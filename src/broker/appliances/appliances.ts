@@ -3,15 +3,7 @@ import { type Appliance, type ConnectionChoice, connectionIds } from '../../core
 import { type Connection, damagedConnectionFailure, isOwnConnection } from '../../core/connections/connection.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
-import {
-  checkTitle,
-  deriveName,
-  deriveNamed,
-  findNamed,
-  getNamed,
-  type Named,
-  nameFromTitle,
-} from '../../core/name.ts';
+import { checkTitle, deriveNamed, findNamed, getNamed, type Named, nameFromTitle } from '../../core/name.ts';
 import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
 import type { RegistryChange, Store } from '../../core/store.ts';
@@ -114,7 +106,7 @@ export class Appliances {
     const title = checkTitle('appliance', typed);
     const isTaken = (name: string) => this.find(name) !== undefined || this.#connections.find(name) !== undefined;
     const holder = this.list().find((appliance) => appliance.title === title && appliance.waiting === null);
-    return { title, name: holder?.name ?? (nameFromTitle(title) || deriveName('', 'appliance', isTaken)) };
+    return { title, name: holder?.name ?? (nameFromTitle(title) || deriveNamed('', 'appliance', isTaken).name) };
   }
 
   /**

@@ -3,7 +3,7 @@ import type { Connection } from '../../core/connections/connection.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
 import { uncapitalize } from '../../core/letter-case.ts';
-import { checkTitle, deriveName, findNamed, getNamed, nameFromTitle } from '../../core/name.ts';
+import { checkTitle, deriveNamed, findNamed, getNamed, nameFromTitle } from '../../core/name.ts';
 import { NO_PORTAL } from '../../core/portals/portal-status.ts';
 import type { Random } from '../../core/random.ts';
 import type { RegistryChange } from '../../core/store.ts';
@@ -140,7 +140,7 @@ export class Connections {
     // Not the own one of an appliance: any device may have registered with this title.
     const holder = this.list().find((connection) => connection.title === title && connection.origin !== 'implicit');
     const isTaken = (name: string) => this.find(name) !== undefined;
-    return holder?.name ?? (nameFromTitle(title) || deriveName('', 'connection', isTaken));
+    return holder?.name ?? (nameFromTitle(title) || deriveNamed('', 'connection', isTaken).name);
   }
 
   /**

@@ -1,6 +1,6 @@
 import type { Instant } from '../clock.ts';
 import { Failure } from '../failure.ts';
-import { checkName, type Named } from '../name.ts';
+import type { Named } from '../name.ts';
 
 /** A device on the home network that needs access tokens. Towards the hub it is an OAuth client. */
 export interface Appliance extends Named {
@@ -70,14 +70,6 @@ export function checkClientId(clientId: string): string {
     'name_invalid',
     `${JSON.stringify(clientId.slice(0, 80))} is not a valid client_id: use 1 to 100 of A-Z, a-z, 0-9 and "-._~"`,
   );
-}
-
-/**
- * Checks an appliance's name, and returns it.
- * @throws Failure `name_invalid`
- */
-export function checkApplianceName(name: string): string {
-  return checkName('appliance', name);
 }
 
 /** An appliance that the configuration declares. */

@@ -1,5 +1,5 @@
 import { Failure } from '../failure.ts';
-import { checkName, type Named } from '../name.ts';
+import type { Named } from '../name.ts';
 
 /** One login at one portal. One or more appliances use it, or none yet. */
 export interface Connection extends Named {
@@ -41,14 +41,6 @@ export function damagedConnectionAdvice(name: string): string {
 export function damagedConnectionFailure({ name }: Connection): Failure {
   const what = `the entry of the connection ${name} in the store was damaged, or changed by something other than the hub`;
   return new Failure('not_allowed', `${what}: ${damagedConnectionAdvice(name)}`);
-}
-
-/**
- * Checks a connection's name, and returns it.
- * @throws Failure `name_invalid`
- */
-export function checkConnectionName(name: string): string {
-  return checkName('connection', name);
 }
 
 /**

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
-import { checkApplianceName, checkClientId } from '../../core/appliances/appliance.ts';
-import { checkConnectionName } from '../../core/connections/connection.ts';
+import { checkClientId } from '../../core/appliances/appliance.ts';
 import { Failure } from '../../core/failure.ts';
+import { checkName } from '../../core/name.ts';
 import { Secret } from '../../core/secret.ts';
 import { instantSchema } from '../../system/instant-schema.ts';
 
@@ -47,9 +47,9 @@ export function revealSecret(this: Readonly<Record<string, unknown>>, name: stri
   return original instanceof Secret ? original.reveal() : value;
 }
 
-export const applianceName = v.pipe(v.string(), v.check(isAcceptedBy(checkApplianceName)));
+export const applianceName = v.pipe(v.string(), v.check(isAcceptedBy((text) => checkName('appliance', text))));
 
-export const connectionName = v.pipe(v.string(), v.check(isAcceptedBy(checkConnectionName)));
+export const connectionName = v.pipe(v.string(), v.check(isAcceptedBy((text) => checkName('connection', text))));
 
 export const clientId = v.pipe(v.string(), v.check(isAcceptedBy(checkClientId)));
 

@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import { connectionIds } from '../../../core/appliances/appliance.ts';
 import { sessionConnection } from '../../../core/appliances/session.ts';
 import { isExcludedFromBackup } from '../../../core/backup-contents.ts';
-import { deriveName } from '../../../core/name.ts';
+import { deriveNamed } from '../../../core/name.ts';
 import type { Sealing } from '../../keys/sealing.ts';
 import { type GrantRow, readGrant } from '../../rows/grant-row.ts';
 import {
@@ -120,7 +120,7 @@ function recreateConnection(
   const { issuer, requestedScope: scope } = grant;
   const user = appliances.find(({ connection }) => connection === id);
   const taken = new Set(names.values());
-  const name = deriveName(user?.name ?? issuer.name, 'connection', (candidate) => taken.has(candidate));
+  const { name } = deriveNamed(user?.name ?? issuer.name, 'connection', (candidate) => taken.has(candidate));
   const recreated = toConnectionRow({ id, name, title: name, portal: issuer.name, scope, origin: 'added' }, sealing);
   return v.is(connectionRow, recreated) ? [recreated] : [];
 }
