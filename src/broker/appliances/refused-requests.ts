@@ -46,6 +46,7 @@ export class RefusedRequests {
 
   /** The appliance has asked with the right credentials. */
   end({ id, name }: Appliance): void {
+    if (!this.#series.has(id)) return;
     const ended = this.#drop(id);
     if (ended !== null) this.#environment.log.info('appliance_accepted', { appliance: name, count: ended.occurrences });
   }

@@ -48,8 +48,6 @@ export class DeviceFlows {
   readonly #pollStates = new WeakMap<DeviceFlow, PollState>();
   /** Appliances that start flow after flow, because nobody opens their pairings. */
   readonly #unopened: LogDeduplicator;
-  /** User codes of pairings that are being written. */
-  readonly #pendingUserCodes = new Set<string>();
 
   constructor(pairings: Pairings, environment: Environment) {
     this.#pairings = pairings;
@@ -71,22 +69,13 @@ export class DeviceFlows {
     if (wait > 0) return { kind: 'unavailable', retryAfter: Math.max(1, Math.ceil(Math.round(wait) / 1000)) };
     const deviceCode = new Secret(random.token(DEVICE_CODE_BYTES));
     const userCode = this.#newUserCode();
-    this.#pendingUserCodes.add(userCode);
-    try {
-      const codes = { codeHash: sha256(deviceCode.reveal()), userCode };
-      const run = await this.#pairings.beginDeviceFlow(connection, appliance.id, codes);
-      const summary = this.#unopened.recordOccurrence(appliance.id, appliance.id);
-      const level = summary === null ? 'debug' : 'info';
-      log.at(level, 'pairing_started', {
-        connection: connection.name,
-        by: 'appliance',
-        times: summary?.occurrences,
-      });
-      const expiresIn = Math.floor(run.runner.timeLeft / 1000);
-      return { kind: 'begun', authorization: { deviceCode, userCode, expiresIn, interval: POLL_INTERVAL_SECONDS } };
-    } finally {
-      this.#pendingUserCodes.delete(userCode);
-    }
+    const codes = { codeHash: sha256(deviceCode.reveal()), userCode };
+    const run = await this.#pairings.beginDeviceFlow(connection, appliance.id, codes);
+    const summary = this.#unopened.recordOccurrence(appliance.id, appliance.id);
+    const level = summary === null ? 'debug' : 'info';
+    log.at(level, 'pairing_started', { connection: connection.name, by: 'appliance', times: summary?.occurrences });
+    const expiresIn = Math.floor(run.runner.timeLeft / 1000);
+    return { kind: 'begun', authorization: { deviceCode, userCode, expiresIn, interval: POLL_INTERVAL_SECONDS } };
   }
 
   /**
@@ -171,7 +160,7 @@ export class DeviceFlows {
   #newUserCode(): string {
     for (;;) {
       const userCode = USER_CODE_FORMAT.generate(this.#environment.random);
-      if (!this.#pendingUserCodes.has(userCode) && this.findByUserCode(userCode) === null) return userCode;
+      if (this.findByUserCode(userCode) === null) return userCode;
     }
   }
 
