@@ -23,14 +23,6 @@ interface ImportContext {
   portalOf(portal: string): ConnectedPortal | undefined;
 }
 
-/** An import that is written ahead. */
-interface BegunImport {
-  /** The former grant, or the placeholder that has the refresh token. */
-  readonly grant: Grant;
-  /** Before when it may be sent, on the boot clock in ms; null for no limit. */
-  readonly sendBefore: number | null;
-}
-
 /** An import whose refresh token was sent. */
 interface SentImport {
   readonly connection: Connection;
@@ -112,8 +104,9 @@ export class GrantImports implements AsyncDisposable {
     if (!isNew) assertRunning(grants);
     const former = (await store.grant(id))?.grant ?? null;
     const sent = environment.clock.now();
-    const previous: Omit<Grant, 'generation'> = {
+    const withToken = (generation: number): Grant => ({
       connection: id,
+      generation,
       // There is no access token yet: this one counts as expired, and is never issued.
       accessToken: new Secret(''),
       lifetime: 1,
@@ -127,22 +120,16 @@ export class GrantImports implements AsyncDisposable {
       refused: null,
       misconfigured: null,
       issuer: portalIdentityOf(connected.identity),
-    };
+    });
     const attempt = { token: sha256(refreshToken.reveal()), at: sent };
-    const { grant: before, sendBefore } =
+    const { generation, sendBefore } =
       former === null
-        ? await this.#writeAhead(id, (generation) => ({ ...previous, generation }), attempt, { name, isNew })
-        : await this.#reserve(former, attempt, name);
+        ? await this.#writeAhead(connection, withToken, attempt, isNew)
+        : { generation: former.generation, sendBefore: await this.#reserve(former, attempt, name) };
     const outcome = await connected.portal
       .refresh(refreshToken, () => sendBefore === null || environment.clock.now().uptime < sendBefore)
       .catch((error: unknown): TokenOutcome => ({ kind: 'ambiguous', detail: messageOf(error) }));
-    const sentImport = {
-      connection,
-      portal: connected.portal,
-      isNew,
-      former,
-      previous: { ...previous, generation: before.generation },
-    };
+    const sentImport = { connection, portal: connected.portal, isNew, former, previous: withToken(generation) };
     if (outcome.kind !== 'granted') throw await this.#fail(outcome, sentImport);
     const { tokens } = outcome;
     await this.#keep({ ...tokens, refreshToken: tokens.refreshToken ?? refreshToken }, sentImport);
@@ -221,39 +208,38 @@ export class GrantImports implements AsyncDisposable {
   /**
    * Writes ahead that something is sent, for a connection that has a grant: not of its refresh token, so after a crash
    * the grant is not in doubt. On a site no other hub refreshes the grant meanwhile.
-   * @returns the grant, and before when it may be sent
+   * @returns before when it may be sent, on the boot clock in ms; null for no limit
    * @throws Failure `not_allowed`, or as {@link Store}
    */
-  async #reserve(former: Grant, attempt: RefreshAttempt, name: string): Promise<BegunImport> {
+  async #reserve(former: Grant, attempt: RefreshAttempt, name: string): Promise<number | null> {
     const start = await this.#context.store.beginAttempt(former, attempt);
-    if (start.kind === 'begun') return { grant: former, sendBefore: start.sendBefore };
+    if (start.kind === 'begun') return start.sendBefore;
     throw new Failure('not_allowed', `another hub of the site is refreshing ${name}: try again in a few minutes`);
   }
 
   /**
    * Writes the refresh token ahead, for a connection without a grant.
-   * @param create the grant that has it
-   * @returns this grant, and before when it may be sent
+   * @param withToken the grant that has it, of a generation
+   * @returns its generation, and before when it may be sent, as {@link #reserve}
    * @throws Failure `not_allowed`, or as {@link Store}; nothing is kept then
    */
   async #writeAhead(
-    id: string,
-    create: (generation: number) => Grant,
+    { id, name }: Connection,
+    withToken: (generation: number) => Grant,
     attempt: RefreshAttempt,
-    { name, isNew }: { readonly name: string; readonly isNew: boolean },
-  ): Promise<BegunImport> {
-    const placeholder: { grant?: Grant } = {};
-    const added = (generation: number) => {
-      placeholder.grant = create(generation);
-      return placeholder.grant;
+    isNew: boolean,
+  ): Promise<{ readonly generation: number; readonly sendBefore: number | null }> {
+    let generation = 0;
+    const create = (next: number) => {
+      generation = next;
+      return withToken(next);
     };
-    const undo = () => this.#undo(id, placeholder.grant?.generation ?? null, isNew);
-    const start = await this.#context.store.beginImport(id, added, attempt).catch(async (error: unknown) => {
+    const undo = () => this.#undo(id, generation, isNew);
+    const start = await this.#context.store.beginImport(id, create, attempt).catch(async (error: unknown) => {
       await undo();
       throw error;
     });
-    const { grant } = placeholder;
-    if (start.kind === 'begun' && grant !== undefined) return { grant, sendBefore: start.sendBefore };
+    if (start.kind === 'begun') return { generation, sendBefore: start.sendBefore };
     await undo();
     throw new Failure('not_allowed', `the grant of ${name} was changed meanwhile: try again`);
   }
@@ -284,11 +270,14 @@ export class GrantImports implements AsyncDisposable {
     });
   }
 
-  /** Leaves everything as it was before the import: the refresh token was not used up. */
-  async #undo(id: string, generation: number | null, isNew: boolean): Promise<void> {
+  /**
+   * Leaves everything as it was before the import: the refresh token was not used up.
+   * @param generation of the placeholder; 0 if it was not written
+   */
+  async #undo(id: string, generation: number, isNew: boolean): Promise<void> {
     const { store, connections } = this.#context;
-    // Otherwise the placeholder was not written, or somebody has logged in meanwhile.
-    if (generation !== null) await store.forgetGrant(id, generation);
+    // Whatever has another generation is of somebody who has logged in meanwhile.
+    if (generation > 0) await store.forgetGrant(id, generation);
     if (isNew && (await store.grant(id)) === null) await connections.save(() => ({ removedConnections: [id] }));
   }
 }
