@@ -61,11 +61,11 @@ export class DeviceFlows {
    * @throws Failure as {@link Store}
    */
   async begin(appliance: Appliance, connection: Connection, scope: string | null): Promise<DeviceAuthorizationResult> {
-    const { random, log } = this.#environment;
+    const { clock, random, log } = this.#environment;
     if (!isWithinScope(scope, connection.scope)) return { kind: 'other_scope', scope: connection.scope };
     // Until a person has removed the connection, a login would give nothing.
     if (connection.damaged) return { kind: 'unavailable', retryAfter: DAMAGED_RETRY_SECONDS };
-    const wait = this.#takeStartPermit(appliance.id);
+    const wait = this.#startBuckets.take(appliance.id, START_LIMIT, clock.now().uptime);
     if (wait > 0) return { kind: 'unavailable', retryAfter: Math.max(1, Math.ceil(Math.round(wait) / 1000)) };
     const deviceCode = new Secret(random.token(DEVICE_CODE_BYTES));
     const userCode = this.#newUserCode();
@@ -147,14 +147,6 @@ export class DeviceFlows {
   /** An open pairing is always known: its code may be on the way to the portal when its time ends. */
   #isKnown(run: PairingRun): boolean {
     return run.isOpen || areDeviceCodesRetained(run.pairing, this.#environment.clock.now());
-  }
-
-  /** Takes a token from the appliance's bucket. @returns milliseconds until the next token if there is none, else 0 */
-  #takeStartPermit(appliance: string): number {
-    const bucket = this.#startBuckets.refill(appliance, START_LIMIT, this.#environment.clock.now().uptime);
-    if (bucket.tokens < 1) return (1 - bucket.tokens) * START_LIMIT.interval;
-    bucket.tokens -= 1;
-    return 0;
   }
 
   #newUserCode(): string {

@@ -157,10 +157,8 @@ export class RedirectedCodes {
 
   /** Takes a token from the poll bucket; fails while the portal asks to retry later. */
   #takePollPermit(): boolean {
-    const bucket = this.#pollBuckets.refill('', POLL_LIMIT, this.#context.environment.clock.now().uptime);
-    if (bucket.tokens < 1 || this.#state.retryAfterMs > 0) return false;
-    bucket.tokens -= 1;
-    return true;
+    const now = this.#context.environment.clock.now().uptime;
+    return this.#state.retryAfterMs === 0 && this.#pollBuckets.take('', POLL_LIMIT, now) === 0;
   }
 
   #holdForConfirmation(code: Secret, id: string, address: string): void {

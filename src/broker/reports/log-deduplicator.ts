@@ -51,9 +51,7 @@ export class LogDeduplicator {
     problem.times += 1;
     problem.subjects.add(subject);
     if (problem.logged === null) {
-      const bucket = this.#startBuckets.refill(key, START_LOG_LIMIT, now);
-      if (bucket.tokens < 1) return null;
-      bucket.tokens -= 1;
+      if (this.#startBuckets.take(key, START_LOG_LIMIT, now) > 0) return null;
       problem.logged = { at: now, silence: HOUR };
     } else {
       const { at, silence } = problem.logged;

@@ -37,4 +37,12 @@ export class TokenBuckets {
     existing.refilledAt = now;
     return existing;
   }
+
+  /** Takes a token of this key, if there is one. @param now as above @returns ms until there is one; 0 if it was taken */
+  take(key: string, limit: RateLimit, now: number): number {
+    const bucket = this.refill(key, limit, now);
+    if (bucket.tokens < 1) return (1 - bucket.tokens) * limit.interval;
+    bucket.tokens -= 1;
+    return 0;
+  }
 }
