@@ -2,7 +2,6 @@ import { type Appliance, connectionIds } from '../core/appliances/appliance.ts';
 import { sessionConnection } from '../core/appliances/session.ts';
 import { confirmedTimeAt, type Instant } from '../core/clock.ts';
 import { isOwnConnection } from '../core/connections/connection.ts';
-import { hasScopeChanged } from '../core/grants/grant.ts';
 import {
   type FoundDeviceFlow,
   type LanService,
@@ -67,9 +66,7 @@ export function createLanService(
   /** The grant of a pairing's connection, if nobody needs to log in again; undefined otherwise. */
   function usableGrant({ connection: id }: Pairing) {
     const connection = connections.byId(id);
-    const managed = grants.get(id);
-    if (connection === undefined || managed === undefined || managed.health.kind === 'refused') return undefined;
-    return hasScopeChanged(connection, managed.grant) ? undefined : managed.grant;
+    return connection === undefined || grants.needsPairing(connection) ? undefined : grants.get(id)?.grant;
   }
 
   function foundDeviceFlow(pairing: Pairing): FoundDeviceFlow {

@@ -223,14 +223,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
       portalOf: (portal) => portals.get(portal),
     }),
   );
-  const pairingBatches = new PairingBatches({
-    environment,
-    connections,
-    pairings,
-    waitsForApproval: ({ id }) => appliances.waitForApproval(id),
-    needsPairing: (connection) => grants.needsPairing(connection),
-    accountOf: ({ id }) => grants.get(id)?.grant.account ?? null,
-  });
+  const pairingBatches = new PairingBatches({ environment, connections, appliances, grants, pairings });
   const notices = parts.use(await Notices.load({ environment, store, referenceClock }));
   await grants.load();
   warnAboutChangedScopes(connections, grants, log);

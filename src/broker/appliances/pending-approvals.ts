@@ -35,24 +35,18 @@ const MAX_WAITING_PER_ADDRESS = 5;
 
 /** The appliances that wait for an installer's approval; they are removed if they are not approved in time. */
 export class PendingApprovals {
-  readonly #appliances: Appliances;
-  readonly #store: Pick<BrokerStore, 'holdLease'>;
-  readonly #scheduler: Scheduler;
-  readonly #environment: Environment;
+  readonly #context: PendingApprovalsContext;
   readonly #deduplicator: LogDeduplicator;
 
-  constructor({ appliances, store, scheduler, environment }: PendingApprovalsContext) {
-    this.#appliances = appliances;
-    this.#store = store;
-    this.#scheduler = scheduler;
-    this.#environment = environment;
-    this.#deduplicator = new LogDeduplicator(environment.clock);
+  constructor(context: PendingApprovalsContext) {
+    this.#context = context;
+    this.#deduplicator = new LogDeduplicator(context.environment.clock);
   }
 
   /** The waiting appliances, and how long each may still wait. */
   list(): WaitingAppliance[] {
-    const now = this.#environment.clock.now();
-    return this.#appliances.list().flatMap((appliance) => {
+    const now = this.#context.environment.clock.now();
+    return this.#context.appliances.list().flatMap((appliance) => {
       if (appliance.waiting === null) return [];
       const { since: begun, from } = appliance.waiting;
       return [{ appliance, from, remainingMs: timeLeft({ begun, lifetime: APPROVAL_TIMEOUT }, now) }];
@@ -78,21 +72,21 @@ export class PendingApprovals {
   scheduleExpiry(minDelay = 0): void {
     const left = this.list().map((each) => each.remainingMs);
     const next = Math.max(minDelay, Math.min(3_600_000, ...left));
-    const at = this.#environment.clock.now().uptime + next;
-    if (left.length === 0) this.#scheduler.cancel(EXPIRY_TASK);
-    else this.#scheduler.plan(EXPIRY_TASK, at, () => void this.#removeExpired());
+    const at = this.#context.environment.clock.now().uptime + next;
+    if (left.length === 0) this.#context.scheduler.cancel(EXPIRY_TASK);
+    else this.#context.scheduler.plan(EXPIRY_TASK, at, () => void this.#removeExpired());
   }
 
   async #removeExpired(): Promise<void> {
-    const { log } = this.#environment;
+    const { log } = this.#context.environment;
     // On a site another hub may remove them: if it dies, this one does.
     if (!(await this.#mayRemove())) return this.scheduleExpiry(RETRY_INTERVAL);
     let minDelay = 0;
     for (const { appliance, remainingMs: left } of this.list()) {
       // Approved while another one was removed.
-      if (left > 0 || this.#appliances.byId(appliance.id)?.waiting === null) continue;
+      if (left > 0 || this.#context.appliances.byId(appliance.id)?.waiting === null) continue;
       try {
-        await this.#appliances.remove(appliance);
+        await this.#context.appliances.remove(appliance);
         log.warn('appliance_removed', { appliance: appliance.name, reason: 'approval_timeout' });
       } catch (error) {
         minDelay = RETRY_INTERVAL;
@@ -105,6 +99,6 @@ export class PendingApprovals {
   }
 
   #mayRemove(): Promise<boolean> {
-    return this.#store.holdLease('cleanup').catch(() => false);
+    return this.#context.store.holdLease('cleanup').catch(() => false);
   }
 }

@@ -50,10 +50,6 @@ interface GrantsOptions {
  */
 export class Grants implements AsyncDisposable {
   readonly #options: GrantsOptions;
-  readonly #environment: Environment;
-  readonly #store: BrokerStore;
-  readonly #scheduler: Scheduler;
-  readonly #portalOf: (connection: string) => ConnectedPortal | undefined;
   readonly #logger: RefreshLogger;
   readonly #context: RunnerContext;
   readonly #grants = new Map<string, GrantRunner>();
@@ -72,12 +68,8 @@ export class Grants implements AsyncDisposable {
   readonly #lastAvailableAt = new Map<string, number>();
 
   constructor(options: GrantsOptions) {
-    const { environment, store, scheduler, referenceClock, portalOf } = options;
+    const { environment, store, referenceClock, portalOf } = options;
     this.#options = options;
-    this.#environment = environment;
-    this.#store = store;
-    this.#scheduler = scheduler;
-    this.#portalOf = portalOf;
     this.schedule = new RefreshSchedule(environment, referenceClock, portalOf, options.jitterOffset, options.rankOf);
     const { schedule } = this;
     this.#logger = new RefreshLogger(environment, schedule, options);
@@ -97,12 +89,12 @@ export class Grants implements AsyncDisposable {
 
   /** Loads the grants that the last run left, and schedules their refreshes. */
   async load(): Promise<void> {
-    for (const stored of await this.#store.grants()) {
+    for (const stored of await this.#options.store.grants()) {
       const managed = await GrantRunner.resume(this.#context, stored);
       const { connection } = managed.grant;
       this.#grants.set(connection, managed);
       this.#scheduleRefresh(managed);
-      const connected = this.#portalOf(connection);
+      const connected = this.#options.portalOf(connection);
       if (connected !== undefined && !this.#isActive(managed)) this.#logger.grantSuspended(managed, connected.identity);
     }
     this.#scheduleDailySummary();
@@ -140,7 +132,7 @@ export class Grants implements AsyncDisposable {
 
   /** Takes a connection's grant from the store as it is now, as after a restart. An open attempt counts as lost. */
   async resumeStored(connection: string): Promise<void> {
-    const stored = await this.#store.grant(connection);
+    const stored = await this.#options.store.grant(connection);
     if (stored === null) return;
     this.#manage(await GrantRunner.resume(this.#context, stored));
   }
@@ -161,8 +153,8 @@ export class Grants implements AsyncDisposable {
    */
   async delete(connection: string): Promise<Grant | null> {
     const held = this.#grants.get(connection)?.grant ?? null;
-    if (held === null && !this.#store.damagedGrants.has(connection)) return null;
-    const { grant: stored } = await this.#store.forgetGrant(connection);
+    if (held === null && !this.#options.store.damagedGrants.has(connection)) return null;
+    const { grant: stored } = await this.#options.store.forgetGrant(connection);
     return newerOf(newerOf(held, stored), this.stopManaging(connection));
   }
 
@@ -174,7 +166,7 @@ export class Grants implements AsyncDisposable {
     const managed = this.#grants.get(connection);
     managed?.end();
     this.#grants.delete(connection);
-    this.#scheduler.cancel(connection);
+    this.#options.scheduler.cancel(connection);
     this.#logger.forget(connection);
     return managed?.grant ?? null;
   }
@@ -195,7 +187,7 @@ export class Grants implements AsyncDisposable {
     const current = this.#grants.get(connection);
     if (current !== undefined && !current.hasEnded) return false;
     if (!isDeleted && (this.#logins.has(connection) || (await this.#mayBeStored(connection)))) return false;
-    const { log } = this.#environment;
+    const { log } = this.#options.environment;
     const outcome = await portal.revoke(tokens);
     if (outcome.kind === 'revoked') log.info('grant_revoked', { connection: name });
     if (outcome.kind === 'failed') log.warn('grant_revocation_failed', { connection: name, detail: outcome.detail });
@@ -204,7 +196,7 @@ export class Grants implements AsyncDisposable {
 
   /** Another hub of a site may have completed a login. If that can't be known, it may be so. */
   #mayBeStored(connection: string): Promise<boolean> {
-    return this.#store.grant(connection).then(
+    return this.#options.store.grant(connection).then(
       (stored) => stored !== null,
       () => true,
     );
@@ -235,7 +227,7 @@ export class Grants implements AsyncDisposable {
    */
   async applyNews(connections: ReadonlySet<string>, all: boolean): Promise<void> {
     if (connections.size === 0 && !all) return;
-    const store = this.#store;
+    const store = this.#options.store;
     const wanted = new Set([...connections, ...this.#missedNews]);
     let found = await store.findGrants(all ? null : wanted);
     // A replaced server may have lost the whole row of a new grant. One that another hub has deleted still has a row.
@@ -251,7 +243,7 @@ export class Grants implements AsyncDisposable {
       const [managed, news] = [this.#grants.get(connection), found.get(connection)];
       if (news === undefined) {
         // A damaged row hides a grant that this hub may have in memory.
-        const isGone = managed?.isUnsaved === false && !this.#store.damagedGrants.has(connection);
+        const isGone = managed?.isUnsaved === false && !this.#options.store.damagedGrants.has(connection);
         if (isGone) this.stopManaging(connection);
       } else if (managed === undefined || managed.hasEnded) {
         this.#manage(await GrantRunner.resume(this.#context, news.stored));
@@ -320,7 +312,7 @@ export class Grants implements AsyncDisposable {
 
   /** The hub has another address on the home network: refreshes that did not leave the hub are retried soon. */
   onNetworkChanged(): void {
-    const now = this.#environment.clock.now().uptime;
+    const now = this.#options.environment.clock.now().uptime;
     if (now - this.#lastNetworkChange < MIN_ADVANCE_INTERVAL) return;
     this.#lastNetworkChange = now;
     for (const managed of this.#grants.values()) managed.nudge('network_changed');
@@ -329,11 +321,11 @@ export class Grants implements AsyncDisposable {
 
   /** A portal has responded to a request normally: refreshes that did not reach it are retried soon. */
   onPortalAvailable(portal: string): void {
-    const now = this.#environment.clock.now().uptime;
+    const now = this.#options.environment.clock.now().uptime;
     if (now - (this.#lastAvailableAt.get(portal) ?? Number.NEGATIVE_INFINITY) < MIN_ADVANCE_INTERVAL) return;
     for (const [connection, managed] of this.#grants) {
       if (managed.refreshing !== null || !waitsForNetwork(managed.health)) continue;
-      if (this.#portalOf(connection)?.identity.name !== portal) continue;
+      if (this.#options.portalOf(connection)?.identity.name !== portal) continue;
       this.#lastAvailableAt.set(portal, now);
       managed.nudge('portal_responded');
       this.#scheduleRefresh(managed);
@@ -403,7 +395,7 @@ export class Grants implements AsyncDisposable {
    * stored. A hub of a site waits for its database, which is often back in seconds.
    */
   async [Symbol.asyncDispose](): Promise<void> {
-    const { clock, timers } = this.#environment;
+    const { clock, timers } = this.#options.environment;
     const deadline = clock.now().uptime + this.#options.stopTime;
     this.stop();
     await this.whenIdle();
@@ -413,7 +405,7 @@ export class Grants implements AsyncDisposable {
   }
 
   #isActive({ grant }: GrantRunner): boolean {
-    const connected = this.#portalOf(grant.connection);
+    const connected = this.#options.portalOf(grant.connection);
     return connected === undefined || isSameIssuer(grant.issuer, connected.identity);
   }
 
@@ -424,8 +416,8 @@ export class Grants implements AsyncDisposable {
     if (managed.hasEnded) this.stopManaging(connection);
     if (managed.hasEnded || this.stopping.aborted) return;
     const at = this.#isActive(managed) ? this.schedule.dueAt(managed) : null;
-    if (at === null) this.#scheduler.cancel(connection);
-    else this.#scheduler.plan(connection, at, () => this.#refreshIfDue(managed));
+    if (at === null) this.#options.scheduler.cancel(connection);
+    else this.#options.scheduler.plan(connection, at, () => this.#refreshIfDue(managed));
   }
 
   #scheduleAll(): void {
@@ -434,7 +426,7 @@ export class Grants implements AsyncDisposable {
 
   /** Logs once a day that the hub is running, even if it has nothing to report. */
   #scheduleDailySummary(): void {
-    this.#scheduler.plan('daily summary', this.#environment.clock.now().uptime + DAY, () => {
+    this.#options.scheduler.plan('daily summary', this.#options.environment.clock.now().uptime + DAY, () => {
       this.#logger.dailySummary(this.#grants.size);
       this.#scheduleDailySummary();
     });
@@ -448,7 +440,7 @@ export class Grants implements AsyncDisposable {
   async #refresh(managed: GrantRunner, isAwaited: boolean): Promise<void> {
     const { connection } = managed.grant;
     if (this.stopping.aborted || !this.#isActive(managed) || this.#importing.has(connection)) return;
-    const connected = this.#portalOf(connection);
+    const connected = this.#options.portalOf(connection);
     const isFirst = managed.refreshing === null;
     if (connected !== undefined) {
       const { portal, identity } = connected;
@@ -463,12 +455,13 @@ export class Grants implements AsyncDisposable {
   }
 
   #revokingPortal(connection: string): RevokingPortal | undefined {
-    const connected = this.#portalOf(connection);
+    const connected = this.#options.portalOf(connection);
     return connected && { name: this.#options.nameOf(connection), portal: connected.portal };
   }
 
   #limiterOf(portal: Portal): ConcurrencyLimiter {
-    const limiter = this.#limiters.get(portal) ?? new ConcurrencyLimiter(CONCURRENCY_LIMITS, this.#environment.timers);
+    const limiter =
+      this.#limiters.get(portal) ?? new ConcurrencyLimiter(CONCURRENCY_LIMITS, this.#options.environment.timers);
     this.#limiters.set(portal, limiter);
     return limiter;
   }

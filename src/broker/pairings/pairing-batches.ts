@@ -12,7 +12,9 @@ import { Secret } from '../../core/secret.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/token-buckets.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { SerialQueue } from '../../system/serial-queue.ts';
+import type { Appliances } from '../appliances/appliances.ts';
 import type { Connections } from '../connections/connections.ts';
+import type { Grants } from '../grants/grants.ts';
 import type { Environment } from '../ports.ts';
 import { toLinkResult } from './link-requests.ts';
 import type { PairingRun } from './pairing-run.ts';
@@ -38,13 +40,9 @@ const MAX_BATCH_TOKENS = 10;
 interface PairingBatchContext {
   readonly environment: Environment;
   readonly connections: Connections;
+  readonly appliances: Pick<Appliances, 'waitForApproval'>;
+  readonly grants: Pick<Grants, 'get' | 'needsPairing'>;
   readonly pairings: Pairings;
-  /** Whether its only connection waits for approval, so that it can't be paired yet. */
-  waitsForApproval(connection: Connection): boolean;
-  /** Whether only a new login can give a connection a usable grant. */
-  needsPairing(connection: Connection): boolean;
-  /** The account of its portal that a connection is paired with; null if the portal does not report it. */
-  accountOf(connection: Connection): string | null;
 }
 
 /**
@@ -115,7 +113,7 @@ export class PairingBatches {
 
   /** The state of a batch. For an unknown id it lists the paired connections and those left to pair. */
   view(id: string): PairingBatch {
-    const { connections, needsPairing, waitsForApproval } = this.#context;
+    const { connections, appliances, grants } = this.#context;
     const connected: string[] = [];
     let connectedNow = 0;
     const skipped: SkippedConnection[] = [];
@@ -123,8 +121,9 @@ export class PairingBatches {
     for (const connection of connections.list()) {
       const { name, damaged } = connection;
       if (damaged) continue;
-      if (waitsForApproval(connection)) skipped.push({ name, pairing: null, reason: 'waiting_for_approval' });
-      else if (!needsPairing(connection)) {
+      if (appliances.waitForApproval(connection.id))
+        skipped.push({ name, pairing: null, reason: 'waiting_for_approval' });
+      else if (!grants.needsPairing(connection)) {
         connected.push(name);
         if (this.#hasPaired(id, connection)) connectedNow += 1;
       } else {
@@ -189,7 +188,7 @@ export class PairingBatches {
 
   /** Two retries at the same time get the same pairing; a pairing that was begun since is used. */
   async #retryInBrowser(connection: Connection, { pairing }: PairingRun): Promise<PairingRun | undefined> {
-    if (!this.#context.needsPairing(connection))
+    if (!this.#context.grants.needsPairing(connection))
       return pairing.batch === undefined ? undefined : this.#findOpen(pairing.batch);
     const newest = this.#context.pairings.newestFor(connection.id);
     if (newest?.isOpen === true && isInstallerInitiated(newest.pairing)) return newest;
@@ -211,10 +210,8 @@ export class PairingBatches {
   }
 
   #takeStartPermit(): boolean {
-    const bucket = this.#browserStarts.refill('', BROWSER_START_LIMIT, this.#context.environment.clock.now().uptime);
-    if (bucket.tokens < 1) return false;
-    bucket.tokens -= 1;
-    return true;
+    const now = this.#context.environment.clock.now().uptime;
+    return this.#browserStarts.take('', BROWSER_START_LIMIT, now) === 0;
   }
 
   async #openLinkOf(run: PairingRun | undefined): Promise<BatchLoginLinkResult> {
@@ -242,17 +239,17 @@ export class PairingBatches {
       .find(
         (connection) =>
           !connection.damaged &&
-          !this.#context.waitsForApproval(connection) &&
-          this.#context.needsPairing(connection) &&
+          !this.#context.appliances.waitForApproval(connection.id) &&
+          this.#context.grants.needsPairing(connection) &&
           this.#findAttempt(id, connection) === undefined,
       );
   }
 
   #differentAccounts(id: string): BatchAccount[] {
-    const { connections, accountOf } = this.#context;
+    const { connections, grants } = this.#context;
     const known = connections.list().flatMap((connection) => {
-      const account = this.#hasPaired(id, connection) ? accountOf(connection) : null;
-      return account === null ? [] : [{ connection: connection.name, portal: connection.portal, account }];
+      const account = this.#hasPaired(id, connection) ? grants.get(connection.id)?.grant.account : undefined;
+      return account === undefined ? [] : [{ connection: connection.name, portal: connection.portal, account }];
     });
     const differs = ({ portal, account }: (typeof known)[number]) =>
       known.some((other) => other.portal === portal && other.account !== account);
