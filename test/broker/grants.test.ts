@@ -400,22 +400,6 @@ describe('late refresh response', () => {
   });
 });
 
-test('the refusal of a refresh token that is no longer the stored one does not affect the grant', async () => {
-  const { harness, id } = await BrokerHarness.startPaired();
-  const stored = (await harness.run.store.grant(id)) ?? expect.fail();
-  const disk = harness.holdWrites('endAttempt');
-  harness.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
-  const refreshing = harness.run.grants.refresh(id);
-  await expect.poll(() => harness.refreshes).toBe(1);
-  expect(await harness.run.store.replaceGrant({ ...stored.grant, generation: 2, scope: 'RemoteControl' })).toBe(true);
-  disk.resolve();
-  await refreshing;
-  expect(healthOf(harness, id)).toEqual({ kind: 'good' });
-  expect(harness.run.grants.get(id)?.grant).toMatchObject({ generation: 2, refused: null });
-  expect(await harness.run.store.grant(id)).toMatchObject({ grant: { generation: 2, refused: null } });
-  expect(harness.events.map(({ event }) => event)).not.toContain('pairing_needed');
-});
-
 describe('grants while the store is unwritable', () => {
   test('new tokens are served from memory while the store is unwritable, and saved when it is writable again', async () => {
     const { harness, id } = await BrokerHarness.startPaired();

@@ -230,23 +230,3 @@ test('after a final refusal, a rejected access token is not issued, and the appl
   await harness.pairAgain('wallbox');
   expect(await harness.whoami(await harness.token(id))).toBe(200);
 });
-
-test('the hub logs a rejection that it cannot save, stops issuing the token, and saves it with the next attempt', async () => {
-  const { harness, id, token } = await startPaired();
-  for (const name of ['markTokenRejected', 'beginAttempt'] as const) harness.failingWrites.add(name);
-  await harness.run.grants.reportRejectedToken(id, token);
-  expect(await harness.token(id)).toBe('unavailable');
-  expect(harness.events.map(({ event }) => event)).toEqual(
-    expect.arrayContaining(['access_token_rejected', 'store_unwritable']),
-  );
-  expect(harness.refreshes).toBe(0);
-  harness.failingWrites.clear();
-  harness.portal.fail('token', { kind: 'answer', status: 503 });
-  await harness.time.pass(3 * SECOND);
-  expect(harness.refreshes).toBeGreaterThanOrEqual(1);
-  expect(await harness.run.store.grant(id)).not.toMatchObject({
-    grant: { generation: 1, accessTokenRejectedAt: null },
-  });
-  await harness.time.pass(MINUTE);
-  expect(await harness.whoami(await harness.token(id))).toBe(200);
-});
