@@ -40,12 +40,9 @@ export function createLanService(
     broker;
   const { clock, log, timers } = broker.environment;
 
-  /** @returns null if `work` takes longer */
-  async function byDeadline<Result>(work: Promise<Result>, deadline: number): Promise<{ value: Result } | null> {
-    const results: { value: Result }[] = [];
-    const done = work.then((value) => void results.push({ value }));
-    await withTimeout(done, deadline - clock.now().uptime, timers);
-    return results[0] ?? null;
+  /** @returns undefined if `work` takes longer */
+  function byDeadline<Result>(work: Promise<Result>, deadline: number): Promise<Result | undefined> {
+    return withTimeout(work, deadline - clock.now().uptime, timers);
   }
 
   function pairedConnection({ connection }: Pairing): PairedConnection {
@@ -139,7 +136,8 @@ export function createLanService(
       return 'kind' in chosen ? chosen : deviceFlows.begin(appliance, chosen, relevantScope(appliance, scope));
     },
     async pollDeviceFlow({ id }, deviceCode, deadline) {
-      if ((await byDeadline(ready, deadline)) === null) return null;
+      const isReady = ready.then(() => true);
+      if ((await byDeadline(isReady, deadline)) === undefined) return null;
       const first = deviceFlows.poll(id, deviceCode);
       const mayBeKnown = first.kind === 'unknown' && (await broker.newsLook.take(deadline));
       const poll = mayBeKnown ? deviceFlows.poll(id, deviceCode) : first;
@@ -148,7 +146,7 @@ export function createLanService(
     },
     async createSession({ id }, deviceCode, connection, deadline) {
       const created = sessions.create(id, sha256(deviceCode), connections.get(connection).id);
-      return (await byDeadline(created, deadline))?.value ?? null;
+      return (await byDeadline(created, deadline)) ?? null;
     },
     findSession(appliance, refreshToken) {
       const session = sessions.find(appliance.id, refreshToken);

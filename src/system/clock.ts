@@ -96,10 +96,21 @@ export const systemTimers: Timers = {
   },
 };
 
-/** Waits for `work`, but no longer than `timeout` ms, which may be over. Rejects if `work` rejects before that. */
-export async function withTimeout(work: Promise<unknown>, timeout: number, timers: Timers): Promise<void> {
+/**
+ * Waits for `work`, but no longer than `timeout` ms, which may be over. Rejects if `work` rejects before that.
+ * @returns what `work` has resolved with; undefined if it takes longer
+ */
+export async function withTimeout<Result>(
+  work: Promise<Result>,
+  timeout: number,
+  timers: Timers,
+): Promise<Result | undefined> {
   const done = new AbortController();
-  await Promise.race([work.finally(() => done.abort()), timers.sleep(Math.max(0, timeout), done.signal)]);
+  try {
+    return await Promise.race([work, timers.sleep(Math.max(0, timeout), done.signal).then(() => undefined)]);
+  } finally {
+    done.abort();
+  }
 }
 
 const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;

@@ -76,12 +76,8 @@ export class LinkRequests {
   async open(): Promise<LoginLinkResult> {
     const reusable = this.#reusableResult;
     if (this.#canOpen && reusable !== null) return reusable;
-    let result: LoginLinkResult = { kind: 'unreachable' };
-    const opened = this.#open().then((linkResult) => {
-      result = linkResult;
-    });
-    await withTimeout(opened, MAX_LINK_WAIT, this.#context.environment.timers);
-    return result;
+    const opened = await withTimeout(this.#open(), MAX_LINK_WAIT, this.#context.environment.timers);
+    return opened ?? { kind: 'unreachable' };
   }
 
   /** The hub has another address, or none. */

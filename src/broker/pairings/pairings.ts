@@ -337,13 +337,9 @@ export class Pairings implements AsyncDisposable {
     const run = await this.findCaughtUp(() => this.find((candidate) => candidate.responses.knows(state)));
     if (run === null) return null;
     if (wanted !== undefined && run.pairing.id !== wanted) return { pairing: run.pairing, rejected: 'other_pairing' };
-    let rejected: RejectedResponseReason | null = null;
     const isTrusted = wanted !== undefined || this.#wasSentByHub(run, browserToken);
-    const received = run.responses.receive(state, response, isTrusted).then((reason) => {
-      rejected = reason;
-    });
-    await this.#waitUntil(deadline, received);
-    return { pairing: run.pairing, rejected };
+    const rejected = await this.#waitUntil(deadline, run.responses.receive(state, response, isTrusted));
+    return { pairing: run.pairing, rejected: rejected ?? null };
   }
 
   /** When a browser whose request has just arrived needs its response, on the boot clock in ms. */
@@ -351,9 +347,9 @@ export class Pairings implements AsyncDisposable {
     return this.#context.environment.clock.now().uptime + MAX_RESPONSE_TIME;
   }
 
-  async #waitUntil(deadline: number, received: Promise<unknown>): Promise<void> {
+  #waitUntil<Result>(deadline: number, received: Promise<Result>): Promise<Result | undefined> {
     const { clock, timers } = this.#context.environment;
-    await withTimeout(received, deadline - clock.now().uptime, timers);
+    return withTimeout(received, deadline - clock.now().uptime, timers);
   }
 
   async #storedBrowserTokenKey(): Promise<string> {
