@@ -23,15 +23,6 @@ test('failed refreshes are sent again within seconds when the hub gets an addres
   expect(states(harness, ids)).toEqual(['good', 'good']);
 });
 
-test('backoff starts again when the hub gets an address, because name resolution may return later', async () => {
-  const { harness, ids } = await startUnreachable();
-  harness.run.grants.onNetworkChanged();
-  await harness.time.pass(MINUTE);
-  await harness.portal.reconnect();
-  await harness.time.pass(MINUTE);
-  expect(states(harness, ids)).toEqual(['good', 'good']);
-});
-
 test('a network that comes and goes all the time causes fewer than six refresh attempts a minute', async () => {
   const { harness } = await startUnreachable();
   const before = harness.refreshAttempts;

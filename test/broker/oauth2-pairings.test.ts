@@ -293,19 +293,6 @@ describe('a login by redirect', () => {
     });
   });
 
-  test.each(['temporarily_unavailable', 'server_error'])(
-    'a login by redirect may be repeated with the same link after %s',
-    async (error) => {
-      const { harness, run } = await startHub('redirect');
-      const link = redirectLinkOf(run);
-      const token = harness.run.pairings.browserToken(run.pairing.id).reveal();
-      await harness.run.pairings.receiveRedirect({ state: link.state, response: { kind: 'error', error } }, token);
-      expect(run.pairing).toMatchObject({ step: { kind: 'waiting' }, lastFailure: 'portal_rejected' });
-      await harness.run.pairings.receiveRedirect(await logIn(link), token);
-      expect(pairingResult(run.pairing.step)).toBe('paired');
-    },
-  );
-
   test('a login by redirect takes a pasted address only for the pairing that it belongs to', async () => {
     const { harness, run } = await startHub('redirect');
     await harness.addAppliance('dishwasher');
