@@ -13,8 +13,7 @@ import type { PortalAdministration } from '../core/portals/portal-administration
 import { newestFirst } from '../core/reports/history.ts';
 import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
-import { assertNotDeclared } from './appliances/appliance-failures.ts';
-import type { Credentials } from './appliances/appliances.ts';
+import { assertNotDeclared, type Credentials } from './appliances/appliances.ts';
 import { assertConnectionFits } from './connections/connection-changes.ts';
 import type { Broker } from './open-broker.ts';
 import { createPairingAdministration } from './pairings/pairing-administration.ts';

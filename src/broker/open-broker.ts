@@ -24,7 +24,7 @@ import {
   warnAboutChangedScopes,
 } from './declarations/declared-connections.ts';
 import { Grants } from './grants/grants.ts';
-import { createHubRanking } from './grants/hub-ranking.ts';
+import { createHubRanking } from './grants/refresh-schedule.ts';
 import { TokenIssuer } from './grants/token-issuer.ts';
 import { DeviceFlows } from './pairings/device-flows.ts';
 import { PairingBatches } from './pairings/pairing-batches.ts';

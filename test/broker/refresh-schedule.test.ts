@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createHubRanking } from '../../src/broker/grants/hub-ranking.ts';
-import { RefreshSchedule, type ScheduledGrant } from '../../src/broker/grants/refresh-schedule.ts';
+import { createHubRanking, RefreshSchedule, type ScheduledGrant } from '../../src/broker/grants/refresh-schedule.ts';
 import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
 import type { ConfiguredPortal } from '../../src/core/portals/identity.ts';
 import { systemRandom } from '../../src/system/random.ts';

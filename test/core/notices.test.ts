@@ -7,7 +7,7 @@ import { concernsHub, type HubCondition } from '../../src/core/health/condition.
 import { CONNECTION_CONDITIONS } from '../../src/core/health/connection-conditions.ts';
 import { deriveConditions, type HubConditionInput } from '../../src/core/health/derive-conditions.ts';
 import { HUB_CONDITION_CODES, HUB_CONDITIONS } from '../../src/core/health/hub-conditions.ts';
-import type { Notice, NoticeCode } from '../../src/core/health/notice.ts';
+import { type Notice, type NoticeCode, SUBJECT_NOTICES } from '../../src/core/health/notice.ts';
 import {
   currentNotice,
   failureDuration,
@@ -20,7 +20,6 @@ import {
   type SubjectNoticeInput,
   subjectNotice,
 } from '../../src/core/health/notice-policy.ts';
-import { SUBJECT_NOTICES } from '../../src/core/health/subject-notices.ts';
 import { keysOf } from '../../src/core/keys.ts';
 import { uncapitalize } from '../../src/core/letter-case.ts';
 import type { ProblemCode } from '../../src/core/reports/problem.ts';

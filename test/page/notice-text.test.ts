@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { HUB_CONDITION_CODES } from '../../src/core/health/hub-conditions.ts';
-import type { NoticeReport } from '../../src/core/health/notice.ts';
+import { type NoticeReport, SUBJECT_NOTICES } from '../../src/core/health/notice.ts';
 import { testReport } from '../../src/core/health/notice-policy.ts';
-import { SUBJECT_NOTICES } from '../../src/core/health/subject-notices.ts';
 import { keysOf } from '../../src/core/keys.ts';
 import { translateNotice } from '../../src/page/notice-text.ts';
 

@@ -11,8 +11,7 @@ import { SerialQueue } from '../../system/serial-queue.ts';
 import { assertConnectionFits } from '../connections/connection-changes.ts';
 import type { Connections } from '../connections/connections.ts';
 import type { BrokerStore, Environment } from '../ports.ts';
-import { applianceExistsFailure } from './appliance-failures.ts';
-import type { Appliances } from './appliances.ts';
+import { type Appliances, applianceExistsFailure } from './appliances.ts';
 
 /** What invites need. */
 export interface InvitesContext {

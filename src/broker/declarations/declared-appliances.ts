@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Appliance, DeclaredAppliance } from '../../core/appliances/appliance.ts';
 import { Failure } from '../../core/failure.ts';
-import { hasUnreadableCredentials } from '../appliances/appliance-failures.ts';
+import { hasUnreadableCredentials } from '../appliances/appliances.ts';
 import { withConnections } from '../connections/connection-changes.ts';
 import { declareConnection, type ReconcileContext, writeIfPossible } from './declared-connections.ts';
 

@@ -1,4 +1,4 @@
-import type { SubjectNoticeCode } from './subject-notices.ts';
+import type { SubjectNoticeCode } from './notice.ts';
 
 /**
  * How severe a condition is, the most severe first. If all is well, there is no condition.

@@ -2,8 +2,13 @@ import { DAY, HOUR } from '../clock.ts';
 import type { ConnectionState } from '../connections/connection-status.ts';
 import { type HubCondition, type SubjectCondition, subjectRecord } from './condition.ts';
 import { HUB_CONDITIONS, type HubConditionRecord } from './hub-conditions.ts';
-import type { Notice, NoticeCode, NoticeReport } from './notice.ts';
-import { SUBJECT_NOTICES, type SubjectNoticeRecord } from './subject-notices.ts';
+import {
+  type Notice,
+  type NoticeCode,
+  type NoticeReport,
+  SUBJECT_NOTICES,
+  type SubjectNoticeRecord,
+} from './notice.ts';
 
 /** What decides about the notice of a connection, or of an appliance that waits for approval. */
 export interface SubjectNoticeInput {

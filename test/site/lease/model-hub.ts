@@ -3,7 +3,7 @@ import type { Connections } from '../../../src/broker/connections/connections.ts
 import { GrantImports } from '../../../src/broker/connections/grant-imports.ts';
 import type { GrantRunner } from '../../../src/broker/grants/grant-runner.ts';
 import { Grants } from '../../../src/broker/grants/grants.ts';
-import { createHubRanking } from '../../../src/broker/grants/hub-ranking.ts';
+import { createHubRanking } from '../../../src/broker/grants/refresh-schedule.ts';
 import type { BrokerStore, ConnectedPortal, Environment } from '../../../src/broker/ports.ts';
 import { ReferenceClock } from '../../../src/broker/time/reference-clock.ts';
 import type { Scheduler } from '../../../src/broker/time/scheduler.ts';
