@@ -10,7 +10,6 @@ import { basicAuthorization, FORM, HubClient } from '../../lan/hub-client.ts';
 import { pairFleet } from '../../reliability/fleet.ts';
 import { addAppliancesBySql } from '../../store/corrupt-store.ts';
 import { HubProcess } from '../../support/hub-process.ts';
-import { rememberSecrets } from '../../support/logs.ts';
 import { startPortal } from '../../support/portal.ts';
 import { setUpOnce } from '../../support/set-up.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -112,18 +111,10 @@ describe.concurrent('limits on one connection', () => {
 const QUICK = { writeTimes: [0, 0] } as const;
 
 describe('limits on ended pairings', () => {
-  it('the hub keeps the last thousand ended pairings and those that a device flow may still poll', async () => {
+  it('the hub keeps the last thousand ended pairings, and those that are open', async () => {
     await using home = await BrokerHarness.start(QUICK);
-    const { appliance: wallbox } = await home.addAppliance('wallbox');
     await home.addAppliance('heater');
-    const { pairings, deviceFlows } = home.run;
-    const outcome = await deviceFlows.begin(wallbox, home.connection('wallbox'), null);
-    if (outcome.kind !== 'begun') throw new Error(`not begun: ${outcome.kind}`);
-    const deviceCode = outcome.authorization.deviceCode.reveal();
-    rememberSecrets([deviceCode]);
-    await home.login(await home.beginPairing('wallbox'));
-    await home.time.pass(10_000);
-    const flow = pairings.newestFor(wallbox.id)?.pairing.id ?? expect.fail();
+    const { pairings } = home.run;
     await home.addAppliance('lamp');
     const { pairing: open } = await home.beginPairing('lamp');
 
@@ -140,12 +131,9 @@ describe('limits on ended pairings', () => {
     while (ended.length < 1003) await end();
     // The oldest one is removed when another one begins.
     expect(known(ended)).toEqual(ended.slice(-1001));
-    expect(known([flow, open.id])).toEqual([flow, open.id]);
-    expect(deviceFlows.poll(wallbox.id, deviceCode)).toEqual({ kind: 'paired', connection: wallbox.connection });
-    await home.time.pass(60 * 60_000);
-    await end();
-    expect(known([flow])).toEqual([]);
-    expect(() => pairings.get(flow)).toThrow(expect.objectContaining({ code: 'pairing_unknown' }));
+    expect(known([open.id])).toEqual([open.id]);
+    const [first = ''] = ended;
+    expect(() => pairings.get(first)).toThrow(expect.objectContaining({ code: 'pairing_unknown' }));
   });
 
   it('the hub keeps ended pairings even if more than a thousand are open', async () => {
