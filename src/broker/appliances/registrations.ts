@@ -12,14 +12,7 @@ import { SerialQueue } from '../../system/serial-queue.ts';
 import type { Environment } from '../ports.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 import type { ApprovedChoice } from './appliances.ts';
-import {
-  type CreatedInvite,
-  Invites,
-  type InvitesContext,
-  type RedeemedInvite,
-  RedeemedInvites,
-  type Registrant,
-} from './invites.ts';
+import { type CreatedInvite, Invites, type InvitesContext } from './invites.ts';
 import { PendingApprovals } from './pending-approvals.ts';
 
 /** What registrations need. */
@@ -30,6 +23,84 @@ interface RegistrationContext extends InvitesContext {
 
 /** The longest `Retry-After` if too many appliances wait for approval, in seconds. */
 const MAX_RETRY_AFTER = 600;
+
+/** The client that registers: its metadata and its address, see {@link Appliance.waiting}. */
+interface Registrant {
+  readonly metadata: ClientMetadata;
+  readonly address: string;
+}
+
+/** A used invite, and the registration that used it. */
+interface RedeemedInvite {
+  readonly invite: Invite;
+  /** The appliance's id. */
+  readonly appliance: string;
+  /** The credentials that the registration issued; if the appliance has others now, they were replaced later. */
+  readonly credentials: ClientCredentials;
+  readonly registrant: Registrant;
+  /** When it was first used, on the boot clock in ms. */
+  readonly redeemedAt: number;
+  /** Increases with each redeemed invite. */
+  readonly sequenceNumber: number;
+}
+
+/** An appliance that lost the registration response may retry within this, in ms. */
+const RETRY_WINDOW_MS = 600_000;
+
+/**
+ * The invites used recently by appliances that have not authenticated since: the response, and the secret in it, may
+ * have been lost. Only in memory: after a restart, or if the appliance repeats its registration at another hub of the
+ * site, an installer has to remove it.
+ */
+class RedeemedInvites {
+  readonly #byHash = new Map<string, RedeemedInvite>();
+  #count = 0;
+
+  /** The number of invites redeemed so far in this run. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** @param at when it was first used, on the boot clock in ms */
+  add(invite: Invite, { id, credentials }: Appliance, registrant: Registrant, at: number): void {
+    for (const [hash, other] of this.#byHash) if (at - other.redeemedAt > RETRY_WINDOW_MS) this.#byHash.delete(hash);
+    this.#count += 1;
+    this.#byHash.set(invite.hash, {
+      invite,
+      appliance: id,
+      credentials,
+      registrant,
+      redeemedAt: at,
+      sequenceNumber: this.#count,
+    });
+  }
+
+  /**
+   * Finds the registration that used an invite, if the same appliance repeats it.
+   * @param seenCount the value of {@link count} when the request arrived: a request from before the first response is
+   * no retry
+   * @param now on the boot clock, in ms
+   */
+  find(hash: string, registrant: Registrant, seenCount: number, now: number): RedeemedInvite | undefined {
+    const found = this.#byHash.get(hash);
+    if (found === undefined || found.sequenceNumber > seenCount || !this.canRetry(found, now)) return undefined;
+    return isDeepStrictEqual(registrant, found.registrant) ? found : undefined;
+  }
+
+  /** Whether the appliance may still repeat its registration. @param now on the boot clock, in ms */
+  canRetry(redeemed: RedeemedInvite, now: number): boolean {
+    return this.#byHash.get(redeemed.invite.hash) === redeemed && now - redeemed.redeemedAt <= RETRY_WINDOW_MS;
+  }
+
+  /**
+   * No registration of this appliance may be repeated any more: it has authenticated, so it has received the response,
+   * or it was removed.
+   * @param appliance its id
+   */
+  forget(appliance: string): void {
+    for (const [hash, redeemed] of this.#byHash) if (redeemed.appliance === appliance) this.#byHash.delete(hash);
+  }
+}
 
 /** Registration of appliances (RFC 7591): closed unless an installer opens it or has created an invite. */
 export class Registrations {
