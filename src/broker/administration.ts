@@ -9,7 +9,6 @@ import { checkScope } from '../core/connections/scope.ts';
 import { Failure } from '../core/failure.ts';
 import type { Grant } from '../core/grants/grant.ts';
 import { isSameIssuer } from '../core/portals/identity.ts';
-import type { PortalAdministration } from '../core/portals/portal-administration.ts';
 import { newestFirst } from '../core/reports/history.ts';
 import { Secret } from '../core/secret.ts';
 import type { SetupCode } from '../core/setup-access.ts';
@@ -38,38 +37,12 @@ export interface HubLinks {
   fingerprint(): string;
 }
 
-/** The part of {@link Administration} that the broker provides; the hub provides the rest. */
-export type BrokerAdministration = Omit<
-  Administration,
-  | 'asUser'
-  | keyof PortalAdministration
-  | 'status'
-  | 'testNotices'
-  | 'removeHub'
-  | 'caStatus'
-  | 'rotateCa'
-  | 'setOldCaLifetime'
-  | 'rotateStoreKey'
-  | 'takeSnapshot'
-  | 'backUp'
-  | 'restore'
-  | 'reload'
-  | 'reloadOutcome'
-  | 'label'
-> & {
-  connectionStatusOf(connection: Connection): ConnectionStatus;
-  /**
-   * @param statuses of its connections
-   * @throws Failure `connection_unknown` if they were removed
-   */
-  applianceStatusOf(appliance: Appliance, statuses: readonly ConnectionStatus[]): ApplianceStatus;
-};
-
 /**
- * Creates the administration service behind the control socket and the installer's page.
+ * Creates the part of the administration service behind the control socket and the installer's page that the broker
+ * provides; the hub provides the rest.
  * @param user the name of the user in whose name it acts, as a reverse proxy reports it; left out if it is unknown
  */
-export function createBrokerAdministration(broker: Broker, links: HubLinks, user?: string): BrokerAdministration {
+export function createBrokerAdministration(broker: Broker, links: HubLinks, user?: string) {
   const { connections, appliances, grants, pairings, sessions, registrations, access, notices, store } = broker;
   const { clock, log, emit } = broker.environment;
 
@@ -77,6 +50,10 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     return connectionStatus(connection, broker, (userCode) => links.endpoint(`/pair?user_code=${userCode}`));
   }
 
+  /**
+   * @param statuses of its connections
+   * @throws Failure `connection_unknown` if they were removed
+   */
   function applianceStatusOf(appliance: Appliance, statuses: readonly ConnectionStatus[]): ApplianceStatus {
     return applianceStatus(appliance, statuses, broker);
   }
@@ -330,7 +307,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       await access.rotate();
       return setupCode();
     },
-  };
+  } satisfies Partial<Administration> & Record<'connectionStatusOf' | 'applianceStatusOf', unknown>;
 }
 
 /** @throws Failure `hub_stopping` if another hub is about to replace this one, so that no further refresh is started */

@@ -1,10 +1,10 @@
-import { type BrokerAdministration, createBrokerAdministration } from '../../src/broker/administration.ts';
+import { createBrokerAdministration } from '../../src/broker/administration.ts';
 import { createLanService } from '../../src/broker/lan-service.ts';
 import type { LanService } from '../../src/core/lan-service.ts';
 import type { BrokerHarness } from './broker-harness.ts';
 
 /** The administration of the harness's current run. */
-export function administrationOf({ run }: BrokerHarness): BrokerAdministration {
+export function administrationOf({ run }: BrokerHarness) {
   return createBrokerAdministration(run, {
     endpoint: (path) => `https://hub${path}`,
     shortLink: () => null,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
-import { type BrokerAdministration, createBrokerAdministration } from '../../src/broker/administration.ts';
+import { createBrokerAdministration } from '../../src/broker/administration.ts';
 import { createLanService } from '../../src/broker/lan-service.ts';
 import { type Broker, type BrokerOptions, openBroker } from '../../src/broker/open-broker.ts';
 import type { BrokerStore, Environment } from '../../src/broker/ports.ts';
@@ -31,7 +31,7 @@ export const IN_AN_HOUR = systemClock().now().uptime + 3_600_000;
 export interface SiteBroker extends AsyncDisposable {
   readonly broker: Broker;
   readonly store: PostgresStore;
-  readonly administration: BrokerAdministration;
+  readonly administration: ReturnType<typeof createBrokerAdministration>;
   readonly service: LanService;
   /** What it has logged and emitted. */
   readonly logged: { readonly event: string; readonly fields: LogFields }[];
