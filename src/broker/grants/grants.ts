@@ -353,17 +353,10 @@ export class Grants implements AsyncDisposable {
 
   /** The database of the site is back: tokens that are only in memory are written before anything is refreshed. */
   async onStoreReturned(): Promise<void> {
-    for (const connection of this.#missedNews) await this.#applyMissedNews(connection);
+    // If it is away again, its next return is awaited.
+    await this.applyNews(new Set(this.#missedNews), false).catch(() => undefined);
     await Promise.all([...this.#grants.values()].map((managed) => managed.save()));
     this.onStoreWritable();
-  }
-
-  /** If the database is away again, its next return is awaited. */
-  async #applyMissedNews(connection: string): Promise<void> {
-    await this.applyNews(new Set([connection]), false).then(
-      () => this.#missedNews.delete(connection),
-      () => undefined,
-    );
   }
 
   /** Aborted when no further refresh will be started. */
