@@ -61,12 +61,20 @@ export class LinkRequests {
     this.#state = state;
   }
 
-  /** Requests a link once. @param failures consecutive failures so far. @returns whether the portal responded */
-  async requestOnce(failures: number): Promise<boolean> {
-    const { signal, retryAfterMs } = this.#state;
-    const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, this.#context.environment.random.fraction());
-    if (!(await this.#state.pause(Math.max(backoff, retryAfterMs), signal))) return true;
-    return (await this.#requestShared(signal)).kind !== 'unreachable';
+  /**
+   * Requests a link until there is one and the pairing changes its step. Without an installer it waits until a person
+   * opens the pairing.
+   */
+  async requestFirst(): Promise<void> {
+    const { random } = this.#context.environment;
+    const { signal } = this.#state;
+    for (let failures = 0; !signal.aborted && this.#state.isRunning; ) {
+      const isWanted = isInstallerInitiated(this.#state.pairing);
+      const backoff = failures === 0 ? 0 : backoffDelay(BACKOFF, failures, random.fraction());
+      const delay = isWanted ? Math.max(backoff, this.#state.retryAfterMs) : Number.POSITIVE_INFINITY;
+      if (!(await this.#state.pause(delay, signal)) || !isWanted) continue;
+      failures = (await this.#requestShared(signal)).kind === 'unreachable' ? failures + 1 : 0;
+    }
   }
 
   /**

@@ -1,6 +1,6 @@
 import { Failure } from '../../core/failure.ts';
 import type { LoginLinkResult } from '../../core/lan-service.ts';
-import { isInstallerInitiated, linksOf, type Pairing, type PairingFailureReason } from '../../core/pairings/pairing.ts';
+import { linksOf, type Pairing, type PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { CredentialLocation } from '../../core/portals/identity.ts';
 import { explainPairingFailure } from '../../core/reports/pairing-failure.ts';
 import { withTimeout } from '../../system/clock.ts';
@@ -142,17 +142,8 @@ export class PairingRun implements AsyncDisposable {
   /** What the step needs, until it changes. */
   async #work({ step }: Pairing): Promise<void> {
     const isPolled = linksOf(step).length > 0;
-    const links = step.kind === 'asking' ? this.#requestLinks() : this.#links.renewStale();
+    const links = step.kind === 'asking' ? this.#links.requestFirst() : this.#links.renewStale();
     await Promise.all([links, isPolled && pollForResult(this.#context, this.runner)]);
-  }
-
-  /** Requests links. Without an installer it waits until a person opens the pairing. */
-  async #requestLinks(): Promise<void> {
-    const { signal } = this.runner;
-    for (let failures = 0; !signal.aborted && this.runner.isRunning; ) {
-      if (isInstallerInitiated(this.pairing)) failures = (await this.#links.requestOnce(failures)) ? 0 : failures + 1;
-      else await this.runner.pause(Number.POSITIVE_INFINITY, signal);
-    }
   }
 }
 
