@@ -6,7 +6,7 @@ import { administrationOf, lanServiceOf, requestToken } from './broker-services.
 
 const NO_REFRESH_TOKEN = { kind: 'alter', with: (body: string) => body.replace('refresh_token', 'x') } as const;
 const END = 'The access token has ended';
-const REJECTED = 'The cloud refuses the access token';
+const REJECTED = 'The portal refuses the access token';
 const ADVICE = ', and the portal gave no refresh token: ask for the scope offline_access, then connect again';
 
 /** Starts a hub with one appliance, whose login gave an access token of an hour and no refresh token. */
