@@ -35,3 +35,8 @@ export function readFormBody({ headers, body }: FastifyRequest): ReadonlyMap<str
 export function readQuery({ url }: FastifyRequest): ReadonlyMap<string, string> | null {
   return parseForm(url.split('?').slice(1).join('?'));
 }
+
+/** A parameter of the request's path; empty if there is none. */
+export function pathParameter({ request: { params } }: { readonly request: FastifyRequest }, name: string): string {
+  return typeof params === 'object' && params !== null ? String(Reflect.get(params, name) ?? '') : '';
+}

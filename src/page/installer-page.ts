@@ -2,8 +2,8 @@ import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import type { PageSession } from '../core/setup-access.ts';
 import { sendDocument, styleSrcDirective } from './document.ts';
+import type { AuthenticatedRequest, PageRequest } from './page-context.ts';
 import { mainScript } from './scripts.ts';
-import type { AuthenticatedRequest, PageRequest } from './sign-in/authenticated-routes.ts';
 import { INSTALLER_STYLE, PUBLIC_STYLE } from './style.ts';
 
 /** A page of the installer, who is signed in. */

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Administration } from '../../src/core/administration.ts';
 import { serveAppliances } from '../../src/page/appliance/appliance.ts';
-import type { AuthenticatedRoutes, FormSubmission } from '../../src/page/sign-in/authenticated-routes.ts';
+import type { FormSubmission } from '../../src/page/page-context.ts';
+import type { AuthenticatedRoutes } from '../../src/page/sign-in/authenticated-routes.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
 
 test('a slow refresh on the appliance page continues after the redirect', async () => {

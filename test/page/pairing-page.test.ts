@@ -5,9 +5,9 @@ import type { PairingFailureReason } from '../../src/core/pairings/pairing.ts';
 import type { PairingView } from '../../src/core/pairings/pairing-administration.ts';
 import type { PairingBatch } from '../../src/core/pairings/pairing-batch.ts';
 import { Secret } from '../../src/core/secret.ts';
+import type { AuthenticatedRequest } from '../../src/page/page-context.ts';
 import { pairingBatchPage } from '../../src/page/pairing/pairing-batch-page.ts';
 import { renderPairing } from '../../src/page/pairing/pairing-page.ts';
-import type { AuthenticatedRequest } from '../../src/page/sign-in/authenticated-routes.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en, type Texts } from '../../src/page/texts/en.ts';
 

@@ -7,13 +7,12 @@ import type { Random } from '../../core/random.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import type { AdministrationView } from '../administration-view.ts';
 import { renderConnectionChoice, renderPortalChoice, sharableConnections } from '../appliance/connection-choice.ts';
-import { sendFailure } from '../failures.ts';
 import { renderTextField } from '../form-field.ts';
 import { readQuery } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
-import type { PageContext } from '../page-context.ts';
+import type { AuthenticatedRequest, PageContext } from '../page-context.ts';
 import { credentialsPath } from '../paths.ts';
-import type { AuthenticatedRequest, AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
+import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 import type { CredentialsCache } from './credentials-cache.ts';
 
@@ -79,9 +78,8 @@ export function serveAddAppliance(
       return reply.redirect(credentialsPath(token, name), 303);
     } catch (error) {
       const problem = error instanceof Failure ? fieldErrorsFor(error.code, context.texts) : null;
-      return problem === null
-        ? sendFailure(submission, typed.name, error)
-        : send(submission, 400, token, typed, problem);
+      if (problem === null) throw error;
+      return send(submission, 400, token, typed, problem);
     }
   });
 }

@@ -3,14 +3,16 @@ import { html } from 'ghtml';
 import { Failure } from '../../core/failure.ts';
 import type { Named } from '../../core/name.ts';
 import type { PageSession } from '../../core/setup-access.ts';
+import { findAppliance } from '../administration-view.ts';
 import { confirmationPage, secretRotationConfirmation } from '../appliance/confirmations.ts';
 import { connectableConnections, usedConnections } from '../appliance/connection-choice.ts';
 import { icon, qrSvg, withCopyButton } from '../elements.ts';
-import { failurePage, sendFailure, withAppliance } from '../failures.ts';
+import { failurePage } from '../failures.ts';
+import { pathParameter } from '../http.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
-import type { PageContext } from '../page-context.ts';
+import type { AuthenticatedRequest, PageContext } from '../page-context.ts';
 import { addAppliancePath, appliancePath, connectionPath, credentialsPath } from '../paths.ts';
-import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
+import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import { type CredentialPagesOptions, createIdempotencyKey, readIdempotencyKey } from './add-appliance.ts';
 import type { CachedCredentials } from './credentials-cache.ts';
 
@@ -30,12 +32,11 @@ export function serveCredentials(
     return sendInstallerPage(req, status, confirmationPage(confirmation, req.context, req.session));
   }
 
-  guard.page('/appliances/:name/rotate-secret', (req) =>
-    withAppliance(req, administration, (appliance) => {
-      if (appliance.declared) throw new Failure('appliance_declared', appliance.name);
-      return sendConfirmation(req, 200, appliance, createIdempotencyKey(random), 'none');
-    }),
-  );
+  guard.page('/appliances/:name/rotate-secret', async (req) => {
+    const { appliance } = await findAppliance(req, administration);
+    if (appliance.declared) throw new Failure('appliance_declared', appliance.name);
+    return sendConfirmation(req, 200, appliance, createIdempotencyKey(random), 'none');
+  });
 
   guard.form('/appliances/:name/rotate-secret', async (submission) => {
     const name = pathParameter(submission, 'name');
@@ -48,12 +49,9 @@ export function serveCredentials(
       }));
       return reply.redirect(credentialsPath(token, name), 303);
     } catch (error) {
-      const hasKeys = error instanceof Failure && error.code === 'appliance_has_keys';
-      if (!hasKeys) return sendFailure(submission, name, error);
-      const keys = form.has('asked_keys') ? 'missing' : 'asked';
-      return withAppliance(submission, administration, (appliance) =>
-        sendConfirmation(submission, 409, appliance, token, keys),
-      );
+      if (!(error instanceof Failure && error.code === 'appliance_has_keys')) throw error;
+      const { appliance } = await findAppliance(submission, administration);
+      return sendConfirmation(submission, 409, appliance, token, form.has('asked_keys') ? 'missing' : 'asked');
     }
   });
 

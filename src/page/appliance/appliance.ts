@@ -10,19 +10,15 @@ import type { Named } from '../../core/name.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
-import type { AdministrationView } from '../administration-view.ts';
+import { type AdministrationView, findAppliance } from '../administration-view.ts';
 import { titlesOf } from '../connection-names.ts';
-import { findAppliance, sendFailure, sendNothingChanged, withAppliance } from '../failures.ts';
+import { sendNothingChanged } from '../failures.ts';
 import { applianceHealth } from '../health.ts';
+import { pathParameter } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
-import type { PageContext } from '../page-context.ts';
+import type { AuthenticatedRequest, FormSubmission, PageContext } from '../page-context.ts';
 import { appliancePath, connectionPath } from '../paths.ts';
-import {
-  type AuthenticatedRequest,
-  type AuthenticatedRoutes,
-  type FormSubmission,
-  pathParameter,
-} from '../sign-in/authenticated-routes.ts';
+import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 import {
   type DetailRow,
@@ -53,128 +49,80 @@ export function serveAppliances(
   guard: AuthenticatedRoutes,
   { administration, clock, timers }: AppliancePagesOptions,
 ): void {
-  /** A form that acts without a confirmation. @param redirectPath the page after the action */
-  function serveAction(
-    action: string,
-    act: (name: string, own: Administration) => Promise<unknown>,
-    redirectPath: (name: string) => string = appliancePath,
-  ): void {
-    guard.form(`/appliances/:name/${action}`, async (submission: FormSubmission) => {
-      const name = pathParameter(submission, 'name');
-      try {
-        await act(name, submission.administration);
-      } catch (error) {
-        return sendFailure(submission, name, error);
-      }
-      return submission.reply.redirect(redirectPath(name), 303);
-    });
-  }
-
   function sendConfirmation(req: AuthenticatedRequest, confirmation: Confirmation): FastifyReply {
     return sendInstallerPage(req, 200, confirmationPage(confirmation, req.context, req.session));
   }
 
-  function sendAppliancePage(req: AuthenticatedRequest): Promise<FastifyReply> {
-    return withAppliance(req, administration, async (appliance, status) => {
-      const history = await administration.history(appliance.connection);
-      const view = { appliance, status, portals: administration.portals(), history, now: clock.now().wall };
-      return sendInstallerPage(req, 200, appliancePage(view, req.context, req.session));
-    });
+  async function sendAppliancePage(req: AuthenticatedRequest): Promise<FastifyReply> {
+    const { appliance, status } = await findAppliance(req, administration);
+    const history = await administration.history(appliance.connection);
+    const view = { appliance, status, portals: administration.portals(), history, now: clock.now().wall };
+    return sendInstallerPage(req, 200, appliancePage(view, req.context, req.session));
   }
 
   guard.page('/appliances/:name', sendAppliancePage);
   guard.page('/appliances/:name/', sendAppliancePage);
-  guard.page('/appliances/:name/remove', (req) =>
-    withAppliance(req, administration, (appliance, { connections }) => {
-      if (appliance.declared) throw new Failure('appliance_declared', appliance.name);
-      const { own, title = appliance.connection } = findConnection(connections, appliance) ?? {};
-      return sendConfirmation(req, removalConfirmation(req.context.texts, appliance, own === true ? null : title));
-    }),
-  );
-  // A shared connection is disconnected on its own page, which names all its appliances.
-  guard.page('/appliances/:name/unpair', (req) =>
-    withAppliance(req, administration, (appliance, { connections }) => {
-      const { connection } = appliance;
-      return findConnection(connections, appliance)?.own === true
-        ? sendConfirmation(req, unpairConfirmation(req.context.texts, appliance))
-        : req.reply.redirect(connectionPath(connection, 'unpair'), 303);
-    }),
-  );
-  guard.form('/appliances/:name/unpair', (submission) =>
-    withAppliance(submission, administration, async (appliance, { connections }) => {
-      const { name, connection } = appliance;
-      if (findConnection(connections, appliance)?.own !== true)
-        return submission.reply.redirect(connectionPath(connection, 'unpair'), 303);
-      await submission.administration.unpair(connection);
-      return submission.reply.redirect(appliancePath(name), 303);
-    }),
-  );
-  serveAction(
-    'remove',
-    (name, own) => own.removeAppliance(name),
-    () => '/',
-  );
-  serveAction('refresh', refresh);
-  guard.form('/appliances/:name/approve', async (submission) => {
-    const name = pathParameter(submission, 'name');
-    const connection = submission.form.get('connection') || null;
-    const portals = connection === null ? administration.portals() : [];
-    const portal = portals.length > 1 ? (submission.form.get('portal') ?? '') : null;
-    try {
-      if (portal === '') return sendNothingChanged(submission, submission.context.texts.adding.portalMissing, name);
-      await approve(name, submission.form.get('client_id') ?? '', { connection, portal }, submission.administration);
-      return submission.reply.redirect(appliancePath(name), 303);
-    } catch (error) {
-      return sendApprovalFailure(submission, administration, name, connection ?? '', error);
-    }
+  guard.page('/appliances/:name/remove', async (req) => {
+    const { appliance, status } = await findAppliance(req, administration);
+    if (appliance.declared) throw new Failure('appliance_declared', appliance.name);
+    const { own, title = appliance.connection } = connectionOf(appliance, status.connections) ?? {};
+    return sendConfirmation(req, removalConfirmation(req.context.texts, appliance, own === true ? null : title));
   });
+  guard.form('/appliances/:name/remove', async (submission) => {
+    await submission.administration.removeAppliance(pathParameter(submission, 'name'));
+    return submission.reply.redirect('/', 303);
+  });
+  // A shared connection is disconnected on its own page, which names all its appliances.
+  guard.page('/appliances/:name/unpair', async (req) => {
+    const { appliance, status } = await findAppliance(req, administration);
+    return connectionOf(appliance, status.connections)?.own === true
+      ? sendConfirmation(req, unpairConfirmation(req.context.texts, appliance))
+      : req.reply.redirect(connectionPath(appliance.connection, 'unpair'), 303);
+  });
+  guard.form('/appliances/:name/unpair', async (submission) => {
+    const { appliance, status } = await findAppliance(submission, administration);
+    const { name, connection } = appliance;
+    if (connectionOf(appliance, status.connections)?.own !== true)
+      return submission.reply.redirect(connectionPath(connection, 'unpair'), 303);
+    await submission.administration.unpair(connection);
+    return submission.reply.redirect(appliancePath(name), 303);
+  });
+  // A refresh that takes longer continues; the page then shows its result.
+  guard.form('/appliances/:name/refresh', async (submission) => {
+    const { name, connection } = (await findAppliance(submission, administration)).appliance;
+    await withTimeout(submission.administration.refresh(connection), REFRESH_TIMEOUT_MS, timers);
+    return submission.reply.redirect(appliancePath(name), 303);
+  });
+  guard.form('/appliances/:name/approve', (submission) => approve(submission, administration));
   serveMove(guard, administration);
-
-  /** A refresh that takes longer continues; the page then shows its result. */
-  async function refresh(name: string, own: Administration): Promise<void> {
-    const { connection } = await findAppliance(administration, name);
-    await withTimeout(own.refresh(connection), REFRESH_TIMEOUT_MS, timers);
-  }
-
-  /** Approves the appliance that the page showed, found by its client ID: another one may have its name by now. */
-  async function approve(
-    name: string,
-    clientId: string,
-    { connection, portal }: Readonly<Record<'connection' | 'portal', string | null>>,
-    own: Administration,
-  ): Promise<void> {
-    const { appliances } = await administration.status();
-    const appliance = appliances.find((one) => one.name === name && one.clientId === clientId);
-    if (appliance === undefined) throw new Failure('appliance_unknown', name);
-    if (appliance.waitingForApproval === undefined) return;
-    await own.approveAppliance(name, appliance.waitingForApproval.comparisonCode, connection, portal);
-  }
 }
 
-/**
- * Sends a page that says why an appliance that asks to join can't use the chosen connection.
- * @throws `error` itself if it is not a {@link Failure}
- */
-async function sendApprovalFailure(
-  req: AuthenticatedRequest,
-  administration: Pick<Administration, 'status'>,
-  name: string,
-  connection: string,
-  error: unknown,
-) {
-  if (!(error instanceof Failure && error.code === 'connection_mismatch')) return sendFailure(req, name, error);
-  const { connectionChoice } = req.context.texts;
+/** Approves the appliance that the page showed, found by its client ID: another one may have its name by now. */
+async function approve(
+  submission: FormSubmission,
+  administration: Pick<Administration, 'status' | 'portals'>,
+): Promise<FastifyReply> {
+  const { form, reply, context } = submission;
+  const name = pathParameter(submission, 'name');
   const { appliances, connections } = await administration.status();
-  const wanted = appliances.find((one) => one.name === name);
-  const offered = connections.find((one) => one.name === connection);
-  const { noPermissions } = connectionChoice;
-  const text = connectionChoice.mismatch(
-    wanted?.title ?? name,
-    wanted?.scope ?? noPermissions,
-    offered?.title ?? connection,
-    offered?.scope ?? noPermissions,
-  );
-  return sendNothingChanged(req, text, name);
+  const appliance = appliances.find((one) => one.name === name && one.clientId === form.get('client_id'));
+  if (appliance === undefined) throw new Failure('appliance_unknown', name);
+  const { title, scope, waitingForApproval } = appliance;
+  const connection = form.get('connection') || null;
+  const portals = connection === null ? administration.portals() : [];
+  const portal = portals.length > 1 ? (form.get('portal') ?? '') : null;
+  if (portal === '') return sendNothingChanged(submission, context.texts.adding.portalMissing);
+  try {
+    if (waitingForApproval !== undefined)
+      await submission.administration.approveAppliance(name, waitingForApproval.comparisonCode, connection, portal);
+    return reply.redirect(appliancePath(name), 303);
+  } catch (error) {
+    const offered = connections.find((one) => one.name === connection);
+    if (!(error instanceof Failure && error.code === 'connection_mismatch') || offered === undefined) throw error;
+    const { mismatch, noPermissions } = context.texts.connectionChoice;
+    const text = mismatch(title, scope ?? noPermissions, offered.title, offered.scope ?? noPermissions);
+    return sendNothingChanged(submission, text);
+  }
 }
 
 /** While a login is awaited, a browser without scripts reloads the page after this many seconds. */
@@ -204,7 +152,7 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
     texts,
   );
   const isWell = health.severity === 'good' && health.advice.length === 0 && !status.conditions.some(isErrorOfHub);
-  const connection = findConnection(status.connections, appliance);
+  const connection = connectionOf(appliance, status.connections);
   const before = connectionRow(texts, used);
   const after = [...usageRows(texts, appliance, now), ...countRow(texts, appliance)];
   const single = used.length < 2;
@@ -235,9 +183,9 @@ function isErrorOfHub(condition: Condition): boolean {
   return concernsHub(condition) && condition.severity === 'error';
 }
 
-function findConnection(
-  connections: readonly ConnectionStatus[],
+function connectionOf(
   { connection }: ApplianceStatus,
+  connections: readonly ConnectionStatus[],
 ): ConnectionStatus | undefined {
   return connections.find(({ name }) => name === connection);
 }

@@ -3,12 +3,12 @@ import type { StatusReport } from '../../core/administration.ts';
 import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
 import { Failure } from '../../core/failure.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import type { AdministrationView } from '../administration-view.ts';
-import { sendFailure, withAppliance } from '../failures.ts';
+import { type AdministrationView, findAppliance } from '../administration-view.ts';
+import { pathParameter } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
-import type { PageContext } from '../page-context.ts';
+import type { AuthenticatedRequest, PageContext } from '../page-context.ts';
 import { appliancePath } from '../paths.ts';
-import { type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
+import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import { connectionOption, sharableConnections, usedConnections } from './connection-choice.ts';
 
 /** The members of the form begin with this, before the name of a connection that is ticked. */
@@ -16,30 +16,29 @@ const TICK = 'login-';
 
 /** Serves the form that lets an appliance use other connections. */
 export function serveMove(guard: AuthenticatedRoutes, administration: AdministrationView): void {
-  guard.page('/appliances/:name/move', (req) =>
-    withAppliance(req, administration, (appliance, status) => {
-      if (appliance.declared) throw new Failure('appliance_declared', appliance.name);
-      const used = usedConnections(appliance, status.connections).map((one) => one.name);
-      return sendInstallerPage(req, 200, movePage(req.context, req.session, appliance, status, used));
-    }),
-  );
+  async function sendAgain(req: AuthenticatedRequest, chosen: readonly string[], problem: string) {
+    const { appliance, status } = await findAppliance(req, administration);
+    return sendInstallerPage(req, 400, movePage(req.context, req.session, appliance, status, chosen, problem));
+  }
+
+  guard.page('/appliances/:name/move', async (req) => {
+    const { appliance, status } = await findAppliance(req, administration);
+    if (appliance.declared) throw new Failure('appliance_declared', appliance.name);
+    const used = usedConnections(appliance, status.connections).map((one) => one.name);
+    return sendInstallerPage(req, 200, movePage(req.context, req.session, appliance, status, used));
+  });
 
   guard.form('/appliances/:name/move', async (submission) => {
     const name = pathParameter(submission, 'name');
     const chosen = [...submission.form.keys()].flatMap((key) => (key.startsWith(TICK) ? key.slice(TICK.length) : []));
     const { none, gone } = submission.context.texts.connectionChoice;
-    const sendAgain = (problem: string) =>
-      withAppliance(submission, administration, (appliance, status) => {
-        const page = movePage(submission.context, submission.session, appliance, status, chosen, problem);
-        return sendInstallerPage(submission, 400, page);
-      });
-    if (chosen.length === 0) return sendAgain(none);
+    if (chosen.length === 0) return sendAgain(submission, chosen, none);
     try {
       await submission.administration.moveAppliance(name, chosen);
       return submission.reply.redirect(appliancePath(name), 303);
     } catch (error) {
-      if (error instanceof Failure && error.code === 'connection_unknown') return sendAgain(gone);
-      return sendFailure(submission, name, error);
+      if (!(error instanceof Failure && error.code === 'connection_unknown')) throw error;
+      return sendAgain(submission, chosen, gone);
     }
   });
 }

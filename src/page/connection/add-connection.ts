@@ -6,12 +6,11 @@ import type { PageSession } from '../../core/setup-access.ts';
 import { createIdempotencyKey, readIdempotencyKey, validateLogin } from '../add-appliance/add-appliance.ts';
 import type { AdministrationView } from '../administration-view.ts';
 import { renderPortalChoice } from '../appliance/connection-choice.ts';
-import { sendConnectionFailure } from '../failures.ts';
 import { renderTextField } from '../form-field.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
-import type { PageContext } from '../page-context.ts';
+import type { AuthenticatedRequest, PageContext } from '../page-context.ts';
 import { connectionPath } from '../paths.ts';
-import type { AuthenticatedRequest, AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
+import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 
 /** What the form that adds a connection needs. */
@@ -82,9 +81,8 @@ export function serveAddConnection(guard: AuthenticatedRoutes, { administration,
       return reply.redirect(connectionPath(added.name), 303);
     } catch (error) {
       const problem = error instanceof Failure ? fieldErrorsFor(error.code, context.texts) : null;
-      return problem === null
-        ? sendConnectionFailure(submission, name, error)
-        : send(submission, 400, key, typed, problem);
+      if (problem === null) throw error;
+      return send(submission, 400, key, typed, problem);
     }
   });
 }

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
-import type { Administration, StatusReport } from '../../core/administration.ts';
+import type { StatusReport } from '../../core/administration.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
@@ -8,18 +8,18 @@ import type { Named } from '../../core/name.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
-import type { AdministrationView } from '../administration-view.ts';
+import { type AdministrationView, findConnection } from '../administration-view.ts';
 import { renderEndingLink, renderHealth, renderLoginDetails } from '../appliance/appliance-fragments.ts';
 import { confirmationPage } from '../appliance/confirmations.ts';
 import { renderOtherPermissions } from '../appliance/connection-choice.ts';
 import { renderHistory } from '../appliance/history.ts';
 import { titlesOf } from '../connection-names.ts';
-import { sendConnectionFailure, withConnection } from '../failures.ts';
 import { connectionHealth } from '../health.ts';
+import { pathParameter } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
-import type { PageContext } from '../page-context.ts';
+import type { AuthenticatedRequest, PageContext } from '../page-context.ts';
 import { addAppliancePath, appliancePath, connectionPath } from '../paths.ts';
-import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
+import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 import { connectionRemovalConfirmation, disconnectConfirmation } from './confirmations.ts';
 import { connectionUsers, MAX_SHOWN_USERS, renderConnectAction, renderUserList } from './connection-fragments.ts';
@@ -39,27 +39,13 @@ export function serveConnections(
   guard: AuthenticatedRoutes,
   { administration, clock, timers }: ConnectionPagesOptions,
 ): void {
-  function sendConnectionPage(req: AuthenticatedRequest): Promise<FastifyReply> {
-    return withConnection(req, administration, async (connection, status) => {
-      const { name, own } = connection;
-      if (own) return req.reply.redirect(appliancePath(name), 303);
-      const history = await administration.history(name);
-      const view = { connection, status, portals: administration.portals(), history, now: clock.now().wall };
-      return sendInstallerPage(req, 200, connectionPage(view, req.context, req.session));
-    });
-  }
-
-  /** A form that acts without a further confirmation. */
-  function serveAction(action: string, act: (name: string, own: Administration) => Promise<unknown>): void {
-    guard.form(`/connections/:name/${action}`, async (submission) => {
-      const name = pathParameter(submission, 'name');
-      try {
-        await act(name, submission.administration);
-      } catch (error) {
-        return sendConnectionFailure(submission, name, error);
-      }
-      return submission.reply.redirect(connectionPath(name), 303);
-    });
+  async function sendConnectionPage(req: AuthenticatedRequest): Promise<FastifyReply> {
+    const { connection, status } = await findConnection(req, administration);
+    const { name, own } = connection;
+    if (own) return req.reply.redirect(appliancePath(name), 303);
+    const history = await administration.history(name);
+    const view = { connection, status, portals: administration.portals(), history, now: clock.now().wall };
+    return sendInstallerPage(req, 200, connectionPage(view, req.context, req.session));
   }
 
   function sendRemoval(req: AuthenticatedRequest, status: number, connection: ConnectionStatus) {
@@ -69,21 +55,27 @@ export function serveConnections(
 
   guard.page('/connections/:name', sendConnectionPage);
   guard.page('/connections/:name/', sendConnectionPage);
-  serveAction('unpair', (name, own) => own.unpair(name));
   // A refresh that takes longer continues; the page then shows its result.
-  serveAction('refresh', (name, own) => withTimeout(own.refresh(name), REFRESH_TIMEOUT_MS, timers));
-  guard.page('/connections/:name/unpair', (req) =>
-    withConnection(req, administration, (connection) => {
-      const confirmation = disconnectConfirmation(req.context.texts, connection);
-      return sendInstallerPage(req, 200, confirmationPage(confirmation, req.context, req.session));
-    }),
-  );
-  guard.page('/connections/:name/remove', (req) =>
-    withConnection(req, administration, (connection) => {
-      if (connection.declared) throw new Failure('connection_declared', connection.name);
-      return sendRemoval(req, 200, connection);
-    }),
-  );
+  guard.form('/connections/:name/refresh', async (submission) => {
+    const name = pathParameter(submission, 'name');
+    await withTimeout(submission.administration.refresh(name), REFRESH_TIMEOUT_MS, timers);
+    return submission.reply.redirect(connectionPath(name), 303);
+  });
+  guard.page('/connections/:name/unpair', async (req) => {
+    const { connection } = await findConnection(req, administration);
+    const confirmation = disconnectConfirmation(req.context.texts, connection);
+    return sendInstallerPage(req, 200, confirmationPage(confirmation, req.context, req.session));
+  });
+  guard.form('/connections/:name/unpair', async (submission) => {
+    const name = pathParameter(submission, 'name');
+    await submission.administration.unpair(name);
+    return submission.reply.redirect(connectionPath(name), 303);
+  });
+  guard.page('/connections/:name/remove', async (req) => {
+    const { connection } = await findConnection(req, administration);
+    if (connection.declared) throw new Failure('connection_declared', connection.name);
+    return sendRemoval(req, 200, connection);
+  });
   guard.form('/connections/:name/remove', async (submission) => {
     const name = pathParameter(submission, 'name');
     const { form, reply } = submission;
@@ -91,10 +83,9 @@ export function serveConnections(
       await submission.administration.removeConnection(name, form.get('even_if_used') === 'yes');
       return reply.redirect('/', 303);
     } catch (error) {
-      if (!(error instanceof Failure && error.code === 'connection_in_use'))
-        return sendConnectionFailure(submission, name, error);
+      if (!(error instanceof Failure && error.code === 'connection_in_use')) throw error;
       // It was unused when the page asked.
-      return withConnection(submission, administration, (connection) => sendRemoval(submission, 409, connection));
+      return sendRemoval(submission, 409, (await findConnection(submission, administration)).connection);
     }
   });
 }

@@ -2,8 +2,8 @@ import { html } from 'ghtml';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
 import { isLoopbackHost, urlAddressScope } from '../../system/addresses.ts';
 import { qrSvg } from '../elements.ts';
+import type { AuthenticatedRequest } from '../page-context.ts';
 import { pasteAddressPath } from '../paths.ts';
-import type { AuthenticatedRequest } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 
 type WaitingStatus = Extract<PairingView['status'], { event: 'waiting' }>;

@@ -4,8 +4,8 @@ import type { PairingView } from '../../core/pairings/pairing-administration.ts'
 import { countLogins, type PairingBatch, type SkippedConnection } from '../../core/pairings/pairing-batch.ts';
 import { icon } from '../elements.ts';
 import { backLink, csrfForm, type InstallerPage } from '../installer-page.ts';
+import type { AuthenticatedRequest } from '../page-context.ts';
 import { connectionPath, pairingBatchPath, pairingPath } from '../paths.ts';
-import type { AuthenticatedRequest } from '../sign-in/authenticated-routes.ts';
 import { RELOAD_SECONDS, renderPairing, renderStatus, renderUsers } from './pairing-page.ts';
 
 /** Items of each list: with hundreds of appliances, the page is loaded hundreds of times during a batch. */

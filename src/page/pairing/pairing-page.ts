@@ -6,8 +6,8 @@ import { credentialsAdvice, loginFailureText } from '../callback/pairing-message
 import { joinTitles, pagePathOf, sentenceAbout } from '../connection-names.ts';
 import { type DisplaySeverity, icon, timeElement } from '../elements.ts';
 import { backLink, csrfForm, type InstallerPage } from '../installer-page.ts';
+import type { AuthenticatedRequest } from '../page-context.ts';
 import { pairingBatchPath, pairingPath } from '../paths.ts';
-import type { AuthenticatedRequest } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 import { renderLoginLink } from './login-link.ts';
 
@@ -49,7 +49,7 @@ function renderContinueLink({ context: { texts } }: AuthenticatedRequest, { batc
   if (batch !== null && (batch.current !== null || batch.next !== null)) {
     return html`<p><a class="button primary" id="go-on" href="${pairingBatchPath(batch.id)}">${texts.batch.continueWithOthers}</a></p>`;
   }
-  return html`<p><a class="button" id="overview" href="/">${texts.pairing.toOverview}</a></p>`;
+  return html`<p><a class="button" id="overview" href="/">${texts.appliance.backToOverview}</a></p>`;
 }
 
 /** A browser without scripts reloads the page of a pairing after this many seconds. */

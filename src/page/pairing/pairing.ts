@@ -2,17 +2,17 @@ import type { Administration } from '../../core/administration.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
 import type { LanService, PairedConnection } from '../../core/lan-service.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
-import type { AdministrationView } from '../administration-view.ts';
+import { type AdministrationView, findAppliance } from '../administration-view.ts';
 import { pagePathOf, titlesOf } from '../connection-names.ts';
-import { findAppliance, handlePairingFailures } from '../failures.ts';
-import { BROWSER_TOKEN_COOKIE, setCallbackCookie } from '../http.ts';
+import { BROWSER_TOKEN_COOKIE, pathParameter, setCallbackCookie } from '../http.ts';
 import { redirectTo, sendInstallerPage } from '../installer-page.ts';
+import type { AuthenticatedRequest } from '../page-context.ts';
 import { pairingBatchPath, pairingPath } from '../paths.ts';
-import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
+import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { LoginHosts } from './login-hosts.ts';
 import { pairingBatchPage } from './pairing-batch-page.ts';
 import { pairingPage } from './pairing-page.ts';
-import { servePasteAddress } from './paste-address.ts';
+import { pathAbove, servePasteAddress } from './paste-address.ts';
 import { servePrintedLabels } from './printed-label.ts';
 
 /** What the pages for pairing need. */
@@ -49,82 +49,62 @@ export function servePairing(
     return { connection, title, users, ...(own && { own }) };
   }
 
-  guard.form('/appliances/:name/pair', (submission) =>
-    handlePairingFailures(submission, async () => {
-      const { connection } = await findAppliance(administration, pathParameter(submission, 'name'));
-      return redirectTo(submission, pairingPath(await submission.administration.getOrStartPairing(connection)));
-    }),
-  );
-  guard.form('/connections/:name/pair', (submission) =>
-    handlePairingFailures(submission, async () =>
-      redirectTo(
-        submission,
-        pairingPath(await submission.administration.getOrStartPairing(pathParameter(submission, 'name'))),
-      ),
-    ),
-  );
-  guard.page('/pairings/:id', (req) =>
-    handlePairingFailures(req, async () => {
-      await waitForLink(administration, timers, pathParameter(req, 'id'));
-      const view = administration.getPairing(pathParameter(req, 'id'));
-      setBrowserBinding(req, view);
-      return sendInstallerPage(req, 200, pairingPage(req, await named(view), clock.now().wall));
-    }),
-  );
-  guard.form('/pairings/:id/fresh', (submission) =>
-    handlePairingFailures(submission, async () => {
-      const { batch } = administration.getPairing(pathParameter(submission, 'id'));
-      const retried = await submission.administration.retryPairing(pathParameter(submission, 'id'));
-      return redirectTo(submission, batch === null ? pairingPath(retried) : pairingBatchPath(batch.id));
-    }),
-  );
-  guard.form('/pairings/:id/confirm', (submission) =>
-    handlePairingFailures(submission, async () => {
-      const id = pathParameter(submission, 'id');
-      submission.administration.confirmLogin(id, submission.form.get('login') ?? '');
-      const { batch } = administration.getPairing(id);
-      return redirectTo(submission, batch === null ? pairingPath(id) : pairingBatchPath(batch.id));
-    }),
-  );
-  guard.form('/pairings/:id/cancel', (submission) =>
-    handlePairingFailures(submission, async () => {
-      const id = pathParameter(submission, 'id');
-      const { connection, batch } = administration.getPairing(id);
-      await submission.administration.cancelPairing(id);
-      if (batch !== null) return redirectTo(submission, pairingBatchPath(batch.id));
-      return redirectTo(submission, pagePathOf(await pairedConnection(connection)));
-    }),
-  );
+  guard.form('/appliances/:name/pair', async (submission) => {
+    const { connection } = (await findAppliance(submission, administration)).appliance;
+    return redirectTo(submission, pairingPath(await submission.administration.getOrStartPairing(connection)));
+  });
+  guard.form('/connections/:name/pair', async (submission) => {
+    const id = await submission.administration.getOrStartPairing(pathParameter(submission, 'name'));
+    return redirectTo(submission, pairingPath(id));
+  });
+  guard.page('/pairings/:id', async (req) => {
+    await waitForLink(administration, timers, pathParameter(req, 'id'));
+    const view = administration.getPairing(pathParameter(req, 'id'));
+    setBrowserBinding(req, view);
+    return sendInstallerPage(req, 200, pairingPage(req, await named(view), clock.now().wall));
+  });
+  guard.form('/pairings/:id/fresh', async (submission) => {
+    const { batch } = administration.getPairing(pathParameter(submission, 'id'));
+    const id = await submission.administration.retryPairing(pathParameter(submission, 'id'));
+    return redirectTo(submission, pathAbove({ id, batch }));
+  });
+  guard.form('/pairings/:id/confirm', async (submission) => {
+    const id = pathParameter(submission, 'id');
+    submission.administration.confirmLogin(id, submission.form.get('login') ?? '');
+    return redirectTo(submission, pathAbove(administration.getPairing(id)));
+  });
+  guard.form('/pairings/:id/cancel', async (submission) => {
+    const id = pathParameter(submission, 'id');
+    const { connection, batch } = administration.getPairing(id);
+    await submission.administration.cancelPairing(id);
+    if (batch !== null) return redirectTo(submission, pairingBatchPath(batch.id));
+    return redirectTo(submission, pagePathOf(await pairedConnection(connection)));
+  });
 
-  guard.form('/pair-all', (submission) =>
-    handlePairingFailures(submission, async () =>
-      redirectTo(submission, pairingBatchPath((await submission.administration.pairAll()).id)),
-    ),
-  );
-  guard.page('/batches/:id', (req) =>
-    handlePairingFailures(req, async () => {
-      const id = pathParameter(req, 'id');
-      const pending = administration.getBatch(id).current;
-      if (pending !== null) await waitForLink(administration, timers, pending.pairing);
-      const batch = administration.getBatch(id);
-      const current = batch.current === null ? null : administration.getPairing(batch.current.pairing);
-      if (current === null) return sendInstallerPage(req, 200, pairingBatchPage(req, batch, null, clock.now().wall));
-      setBrowserBinding(req, current);
-      return sendInstallerPage(req, 200, pairingBatchPage(req, batch, await named(current), clock.now().wall));
-    }),
-  );
-  guard.form('/batches/:id/next', (submission) =>
-    handlePairingFailures(submission, async () => {
-      const id = pathParameter(submission, 'id');
-      const { current } = administration.getBatch(id);
-      // An older page must not skip a pairing that has started since.
-      if (current !== null && current.pairing === submission.form.get('skip')) {
-        await submission.administration.cancelPairing(current.pairing);
-      }
-      await submission.administration.startNextPairing(id);
-      return redirectTo(submission, pairingBatchPath(id));
-    }),
-  );
+  guard.form('/pair-all', async (submission) => {
+    const { id } = await submission.administration.pairAll();
+    return redirectTo(submission, pairingBatchPath(id));
+  });
+  guard.page('/batches/:id', async (req) => {
+    const id = pathParameter(req, 'id');
+    const pending = administration.getBatch(id).current;
+    if (pending !== null) await waitForLink(administration, timers, pending.pairing);
+    const batch = administration.getBatch(id);
+    const current = batch.current === null ? null : administration.getPairing(batch.current.pairing);
+    if (current !== null) setBrowserBinding(req, current);
+    const view = current && (await named(current));
+    return sendInstallerPage(req, 200, pairingBatchPage(req, batch, view, clock.now().wall));
+  });
+  guard.form('/batches/:id/next', async (submission) => {
+    const id = pathParameter(submission, 'id');
+    const { current } = administration.getBatch(id);
+    // An older page must not skip a pairing that has started since.
+    if (current !== null && current.pairing === submission.form.get('skip')) {
+      await submission.administration.cancelPairing(current.pairing);
+    }
+    await submission.administration.startNextPairing(id);
+    return redirectTo(submission, pairingBatchPath(id));
+  });
 
   servePasteAddress(guard, administration);
   servePrintedLabels(guard, administration);

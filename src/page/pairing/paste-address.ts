@@ -1,11 +1,12 @@
 import { html } from 'ghtml';
 import { AddressRejection, type PairingView } from '../../core/pairings/pairing-administration.ts';
 import type { AdministrationView } from '../administration-view.ts';
-import { handlePairingFailures } from '../failures.ts';
 import { renderTextField } from '../form-field.ts';
+import { pathParameter } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, redirectTo, sendInstallerPage } from '../installer-page.ts';
+import type { AuthenticatedRequest } from '../page-context.ts';
 import { pairingBatchPath, pairingPath, pasteAddressPath } from '../paths.ts';
-import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
+import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 import { loginEnd } from './login-link.ts';
 
@@ -21,31 +22,27 @@ export function servePasteAddress(
   guard: AuthenticatedRoutes,
   administration: Pick<AdministrationView, 'getPairing'>,
 ): void {
-  guard.page('/pairings/:id/address', (req) =>
-    handlePairingFailures(req, async () => {
-      const view = administration.getPairing(pathParameter(req, 'id'));
-      if (!acceptsAddress(view)) return redirectTo(req, pathAbove(view));
-      return sendInstallerPage(req, 200, { ...pasteAddressPage(req, view, '', null), live: true });
-    }),
-  );
-  guard.form('/pairings/:id/address', (submission) =>
-    handlePairingFailures(submission, async () => {
-      const id = pathParameter(submission, 'id');
-      const address = submission.form.get('address') ?? '';
-      try {
-        await submission.administration.pasteAddress(id, address);
-      } catch (error) {
-        if (!(error instanceof AddressRejection)) throw error;
-        const { reason } = error;
-        if (reason !== 'ended') {
-          const problem = submission.context.texts.pairing.paste.problems[reason];
-          const page = pasteAddressPage(submission, administration.getPairing(id), address, problem);
-          return sendInstallerPage(submission, 400, page);
-        }
+  guard.page('/pairings/:id/address', async (req) => {
+    const view = administration.getPairing(pathParameter(req, 'id'));
+    if (!acceptsAddress(view)) return redirectTo(req, pathAbove(view));
+    return sendInstallerPage(req, 200, { ...pasteAddressPage(req, view, '', null), live: true });
+  });
+  guard.form('/pairings/:id/address', async (submission) => {
+    const id = pathParameter(submission, 'id');
+    const address = submission.form.get('address') ?? '';
+    try {
+      await submission.administration.pasteAddress(id, address);
+    } catch (error) {
+      if (!(error instanceof AddressRejection)) throw error;
+      const { reason } = error;
+      if (reason !== 'ended') {
+        const problem = submission.context.texts.pairing.paste.problems[reason];
+        const page = pasteAddressPage(submission, administration.getPairing(id), address, problem);
+        return sendInstallerPage(submission, 400, page);
       }
-      return redirectTo(submission, pathAbove(administration.getPairing(id)));
-    }),
-  );
+    }
+    return redirectTo(submission, pathAbove(administration.getPairing(id)));
+  });
 }
 
 /** Whether the address on which a browser ended can be pasted. */
@@ -54,7 +51,7 @@ function acceptsAddress({ status }: PairingView): boolean {
 }
 
 /** The page of the pairing, or of the batch that shows it. */
-function pathAbove({ id, batch }: PairingView): string {
+export function pathAbove({ id, batch }: Pick<PairingView, 'id' | 'batch'>): string {
   return batch === null ? pairingPath(id) : pairingBatchPath(batch.id);
 }
 

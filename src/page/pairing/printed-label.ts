@@ -2,39 +2,31 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
 import type { Named } from '../../core/name.ts';
 import { labelSvg } from '../../system/label.ts';
-import type { AdministrationView } from '../administration-view.ts';
-import { findAppliance, handlePairingFailures } from '../failures.ts';
-import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
+import { type AdministrationView, findAppliance } from '../administration-view.ts';
+import { pathParameter } from '../http.ts';
+import { backLink, csrfForm, type InstallerPage, redirectTo, sendInstallerPage } from '../installer-page.ts';
+import type { AuthenticatedRequest } from '../page-context.ts';
 import { appliancePath, LABEL_PATH, pairingPath } from '../paths.ts';
 import { isPrefetch } from '../request-origin.ts';
-import { type AuthenticatedRequest, type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
+import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 
 /** Serves the printable label of an appliance, and the target of its link. */
 export function servePrintedLabels(guard: AuthenticatedRoutes, administration: AdministrationView): void {
-  guard.page('/appliances/:name/label', (req) =>
-    handlePairingFailures(req, async () => {
-      const { addressLink, ...label } = administration.label(pathParameter(req, 'name'));
-      const { caption } = req.context.texts.pairing.label;
-      return sendInstallerPage(
-        req,
-        200,
-        labelPage(req, label, labelSvg({ ...label, caption, otherLink: addressLink })),
-      );
-    }),
-  );
-  guard.page(`${LABEL_PATH}:name`, (req) =>
-    handlePairingFailures(req, async () => {
-      const { name, title } = administration.label(pathParameter(req, 'name'));
-      const { connection, state } = await findAppliance(administration, name);
-      const open = await req.administration.getOpenPairing(connection).catch(() => null);
-      // Its page says that all is well, or what is wrong, and has the button that connects it anew.
-      if ((state === 'active' || state === 'retrying') && open === null)
-        return req.reply.header('cache-control', 'no-store').redirect(appliancePath(name), 303);
-      if (!isUserNavigation(req.request)) return sendPairingConfirmation(req, { name, title });
-      const id = await req.administration.getOrStartPairing(connection);
-      return req.reply.header('cache-control', 'no-store').redirect(pairingPath(id), 303);
-    }),
-  );
+  guard.page('/appliances/:name/label', async (req) => {
+    const { addressLink, ...label } = administration.label(pathParameter(req, 'name'));
+    const { caption } = req.context.texts.pairing.label;
+    const svg = labelSvg({ ...label, caption, otherLink: addressLink });
+    return sendInstallerPage(req, 200, labelPage(req, label, svg));
+  });
+  guard.page(`${LABEL_PATH}:name`, async (req) => {
+    const { appliance } = await findAppliance(req, administration);
+    const { name, connection, state } = appliance;
+    const open = await req.administration.getOpenPairing(connection).catch(() => null);
+    // Its page says that all is well, or what is wrong, and has the button that connects it anew.
+    if ((state === 'active' || state === 'retrying') && open === null) return redirectTo(req, appliancePath(name));
+    if (!isUserNavigation(req.request)) return sendPairingConfirmation(req, appliance);
+    return redirectTo(req, pairingPath(await req.administration.getOrStartPairing(connection)));
+  });
 }
 
 /** The page of a label. Only the label is printed. */

@@ -1,4 +1,3 @@
-import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import { Failure } from '../../core/failure.ts';
 import type { Named } from '../../core/name.ts';
@@ -19,7 +18,7 @@ import { readQuery } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
 import { addPortalPath, portalAddedPath } from '../paths.ts';
-import type { AuthenticatedRequest, AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
+import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 import { type CloudField, type CloudForm, findCloudForm } from './cloud-form.ts';
 
@@ -58,8 +57,7 @@ export function serveAddPortal(guard: AuthenticatedRoutes, options: PortalPagesO
     if (form === null) return req.reply.redirect('/portals', 303);
     const titleOf = titlesOf(administration.portals());
     const again = query?.get('again');
-    const failure = again === undefined ? null : unchangeable(again, administration);
-    if (failure !== null) return sendPortalFailure(req, failure);
+    if (again !== undefined) assertChangeable(again, administration);
     const name = again ?? freeName(form.usualName, administration.portals());
     const entered = again === undefined ? null : await administration.enteredPortal(again);
     const typed = { cloud, name, again: again !== undefined, fields: fieldsOf(entered) };
@@ -82,26 +80,22 @@ export function serveAddPortal(guard: AuthenticatedRoutes, options: PortalPagesO
     const missing = form.fields.filter(({ key, isRequired }) => isRequired && enteredIn(sent, key) === '');
     if (missing.length > 0)
       return answer(400, Object.fromEntries(missing.map(({ key }) => [key, texts.portal.missing])));
-    try {
-      const before = typed.again ? await administration.enteredPortal(typed.name) : null;
-      const result = await submission.administration.addPortal(newPortal(form, typed, before));
-      if (result.kind === 'client_rejected') return answer(409, { client_id: rejectedText(texts, form, hasSecret) });
-      if (result.kind !== 'added') {
-        const wrong = form.fields.filter(({ key }) => result.problems.has(key));
-        const textOf = (field: CloudField) =>
-          result.kind === 'other_address' && field.address !== undefined
-            ? texts.portal.otherAddress[field.address]
-            : invalidText(texts, field, sent);
-        return answer(400, Object.fromEntries(wrong.map((field) => [field.key, textOf(field)])));
-      }
-      afterResponse(submission.reply.raw, result.reload.start);
-      return submission.reply.redirect(
-        portalAddedPath(cloud, typed.name, resultOf(result.checks), result.reload.id),
-        303,
-      );
-    } catch (error) {
-      return sendPortalFailure(submission, error);
+    const before = typed.again ? await administration.enteredPortal(typed.name) : null;
+    const result = await submission.administration.addPortal(newPortal(form, typed, before));
+    if (result.kind === 'client_rejected') return answer(409, { client_id: rejectedText(texts, form, hasSecret) });
+    if (result.kind !== 'added') {
+      const wrong = form.fields.filter(({ key }) => result.problems.has(key));
+      const textOf = (field: CloudField) =>
+        result.kind === 'other_address' && field.address !== undefined
+          ? texts.portal.otherAddress[field.address]
+          : invalidText(texts, field, sent);
+      return answer(400, Object.fromEntries(wrong.map((field) => [field.key, textOf(field)])));
     }
+    afterResponse(submission.reply.raw, result.reload.start);
+    return submission.reply.redirect(
+      portalAddedPath(cloud, typed.name, resultOf(result.checks), result.reload.id),
+      303,
+    );
   });
 }
 
@@ -146,27 +140,11 @@ function resultOf(checks: readonly PortalCheck[]): string {
   return isResult('tls', 'fail') || isResult('discovery', 'fail') ? 'unreachable' : 'unchecked';
 }
 
-/** Sends a page that says why nothing was changed. @throws `error` itself if it is not a {@link Failure} */
-export function sendPortalFailure(req: AuthenticatedRequest, error: unknown): FastifyReply {
-  if (!(error instanceof Failure)) throw error;
-  const { appliance, portal } = req.context.texts;
-  const failures: Readonly<Record<string, string>> = { ...appliance.failures, ...portal.failures };
-  const text = failures[error.code] ?? appliance.failures.other;
-  return sendInstallerPage(
-    req,
-    error.code === 'portal_unknown' ? 404 : 409,
-    failurePage(appliance.nothingChanged, text, { href: '/portals', text: portal.manage }),
-  );
-}
-
-/** Why the page can't change a portal: there is none, or the configuration declares it. Null if it can. */
-export function unchangeable(
-  name: string,
-  administration: Pick<AdministrationView, 'describePortals'>,
-): Failure | null {
+/** @throws Failure `portal_unknown`; `portal_declared` if the configuration declares it */
+export function assertChangeable(name: string, administration: Pick<AdministrationView, 'describePortals'>): void {
   const portal = administration.describePortals().find((one) => one.name === name);
-  if (portal === undefined) return new Failure('portal_unknown', name);
-  return portal.added === true ? null : new Failure('portal_declared', name);
+  if (portal === undefined) throw new Failure('portal_unknown', name);
+  if (portal.added !== true) throw new Failure('portal_declared', name);
 }
 
 /** The first of the names `usual`, `usual-2`, … that no portal has. */

@@ -5,11 +5,12 @@ import { afterResponse } from '../../system/http/after-response.ts';
 import { renderRows } from '../appliance/appliance-fragments.ts';
 import { confirmationPage } from '../appliance/confirmations.ts';
 import { titlesOf } from '../connection-names.ts';
+import { pathParameter } from '../http.ts';
 import { backLink, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import { addPortalPath } from '../paths.ts';
-import { type AuthenticatedRoutes, pathParameter } from '../sign-in/authenticated-routes.ts';
+import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-import { type PortalPagesOptions, sendPortalFailure, serveAddPortal, unchangeable } from './add-portal.ts';
+import { assertChangeable, type PortalPagesOptions, serveAddPortal } from './add-portal.ts';
 import { HELPER_PORTAL, OTHER_CLOUD, renderCloudList } from './cloud-list.ts';
 
 /** Serves the list of the portals, and the forms that add and remove one. */
@@ -28,8 +29,7 @@ export function servePortals(guard: AuthenticatedRoutes, options: PortalPagesOpt
   guard.page('/portals/:name/remove', async (req) => {
     const { context, session } = req;
     const name = pathParameter(req, 'name');
-    const failure = unchangeable(name, administration);
-    if (failure !== null) return sendPortalFailure(req, failure);
+    assertChangeable(name, administration);
     const confirmation = {
       heading: context.texts.portal.removeHeading(titlesOf(administration.portals())(name)),
       text: context.texts.portal.removeText,
@@ -40,13 +40,9 @@ export function servePortals(guard: AuthenticatedRoutes, options: PortalPagesOpt
     return sendInstallerPage(req, 200, confirmationPage(confirmation, context, session));
   });
   guard.form('/portals/:name/remove', async (submission) => {
-    try {
-      const { start } = await submission.administration.removePortal(pathParameter(submission, 'name'));
-      afterResponse(submission.reply.raw, start);
-      return submission.reply.redirect('/', 303);
-    } catch (error) {
-      return sendPortalFailure(submission, error);
-    }
+    const { start } = await submission.administration.removePortal(pathParameter(submission, 'name'));
+    afterResponse(submission.reply.raw, start);
+    return submission.reply.redirect('/', 303);
   });
 }
 

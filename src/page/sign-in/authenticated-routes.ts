@@ -1,43 +1,25 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Administration } from '../../core/administration.ts';
-import type { PageSession } from '../../core/setup-access.ts';
+import { Failure } from '../../core/failure.ts';
+import type { Log } from '../../core/log.ts';
 import { timingSafeEqualText } from '../../system/secret-hash.ts';
+import { sendFailure } from '../failures.ts';
 import { readFormBody } from '../http.ts';
-import { type PageContext, pageContext } from '../page-context.ts';
+import { type AuthenticatedRequest, type FormSubmission, pageContext } from '../page-context.ts';
 import { crossSiteConfirmationRedirect, isCrossSiteEmbedding } from '../request-origin.ts';
 import type { PageAuthentication } from './page-authentication.ts';
 import { sendCsrfFailure, sendFormError } from './sign-in-responses.ts';
-
-/** What a page for somebody who is signed in is made from. */
-export interface PageRequest {
-  readonly reply: FastifyReply;
-  readonly context: PageContext;
-  readonly session: PageSession;
-}
-
-/** A request of somebody who is signed in. */
-export interface AuthenticatedRequest extends PageRequest {
-  readonly request: FastifyRequest;
-  /** The operations, in the name of the user if that is known. Everything that a request changes goes through it. */
-  readonly administration: Administration;
-  /** Whether the session has not ended since. */
-  isSignedIn(): boolean;
-}
-
-/** A form that a signed-in user sent from the hub's own page. */
-export interface FormSubmission extends AuthenticatedRequest {
-  readonly form: ReadonlyMap<string, string>;
-}
 
 /** The hub behind the routes that need a sign-in. */
 export interface GuardedHub {
   readonly hubName: string;
   readonly administration: Administration;
+  readonly log: Log;
   /** Requests wait for it. */
   readonly ready: Promise<void>;
 }
 
-/** Routes that need a sign-in. A form of another site is rejected. */
+/** Routes that need a sign-in. A form of another site is rejected. For a {@link Failure} of a handler they send a page. */
 export class AuthenticatedRoutes {
   readonly #app: FastifyInstance;
   readonly #authentication: PageAuthentication;
@@ -63,7 +45,7 @@ export class AuthenticatedRoutes {
       const session = authentication.findSession(request);
       if (session === null) return authentication.sendUnauthenticated(request, reply, context);
       await this.#hub.ready;
-      return handler({ reply, context, session, ...this.#describe(request) });
+      return this.#handle(handler, { reply, context, session, ...this.#describe(request) });
     });
   }
 
@@ -80,7 +62,7 @@ export class AuthenticatedRoutes {
       if (typeof form === 'number') return sendFormError(reply, form, context, page);
       if (!timingSafeEqualText(form.get('csrf') ?? '', session.csrfToken)) return sendCsrfFailure(reply, context, page);
       await this.#hub.ready;
-      return handler({ reply, context, session, ...this.#describe(request), form });
+      return this.#handle(handler, { reply, context, session, ...this.#describe(request), form });
     });
   }
 
@@ -93,9 +75,16 @@ export class AuthenticatedRoutes {
       isSignedIn: () => this.#authentication.findSession(request) !== null,
     };
   }
-}
 
-/** A parameter of the request's path; empty if there is none. */
-export function pathParameter({ request: { params } }: AuthenticatedRequest, name: string): string {
-  return typeof params === 'object' && params !== null ? String(Reflect.get(params, name) ?? '') : '';
+  async #handle<Req extends AuthenticatedRequest>(
+    handler: (req: Req) => Promise<FastifyReply>,
+    req: Req,
+  ): Promise<FastifyReply> {
+    try {
+      return await handler(req);
+    } catch (error) {
+      if (error instanceof Failure) return sendFailure(req, error, this.#hub.log);
+      throw error;
+    }
+  }
 }

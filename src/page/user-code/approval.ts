@@ -3,16 +3,11 @@ import { html } from 'ghtml';
 import type { Administration } from '../../core/administration.ts';
 import type { FoundDeviceFlow, LanService } from '../../core/lan-service.ts';
 import { joinTitles } from '../connection-names.ts';
-import { handlePairingFailures } from '../failures.ts';
 import { readQuery } from '../http.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
+import type { AuthenticatedRequest, PageRequest } from '../page-context.ts';
 import { userCodePath } from '../paths.ts';
-import type {
-  AuthenticatedRequest,
-  AuthenticatedRoutes,
-  FormSubmission,
-  PageRequest,
-} from '../sign-in/authenticated-routes.ts';
+import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import { approvalHeading, hasCurrentCode } from './user-code-pages.ts';
 
 /** What the approval of device flows needs. */
@@ -38,13 +33,11 @@ export function serveDeviceFlowApproval(
   });
 
   const serveDecision = (path: string, decide: (userCode: string, user?: string) => Promise<void>) =>
-    guard.form(path, (submission: FormSubmission) =>
-      handlePairingFailures(submission, async () => {
-        const userCode = submission.form.get('user_code') ?? '';
-        await decide(userCode, submission.context.ingress?.userName ?? undefined);
-        return redirectToResult(submission, userCode);
-      }),
-    );
+    guard.form(path, async (submission) => {
+      const userCode = submission.form.get('user_code') ?? '';
+      await decide(userCode, submission.context.ingress?.userName ?? undefined);
+      return redirectToResult(submission, userCode);
+    });
   serveDecision('/pair/approve', (userCode, user) => service.approveDeviceFlow(userCode, user));
   serveDecision('/pair/refuse', (userCode) => service.refuseDeviceFlow(userCode));
 }

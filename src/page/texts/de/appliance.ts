@@ -38,11 +38,9 @@ export const appliance: typeof english.appliance = {
     appliance_declared:
       'Dieses Gerät ist in der Konfigurationsdatei des Hubs eingetragen und lässt sich nur dort ändern.',
     not_allowed:
-      'Das ist im Moment nicht möglich. Vielleicht hat es schon jemand anders erledigt: Gehen Sie zurück, um den aktuellen Stand zu sehen.',
+      'Das ist im Moment nicht möglich. Vielleicht hat es schon jemand anders erledigt, das Gerät ist noch nicht freigegeben, oder zu viele Geräte warten auf eine Anmeldung. Gehen Sie zurück, um den aktuellen Stand zu sehen.',
     store_unwritable:
       'Es wurde nichts geändert, weil der Hub nichts speichern kann. Schaffen Sie Platz auf seinem Datenträger oder tauschen Sie die SD-Karte aus; wenn sich mehrere Hubs eine Datenbank teilen, prüfen Sie diese. Versuchen Sie es dann noch einmal.',
-    token_unavailable:
-      'Das Gerät ist nicht verbunden, deshalb gibt es keinen Zugang, der erneuert werden kann. Melden Sie sich zuerst am Portal an.',
     hub_stopping: 'Der Hub startet gerade neu. Versuchen Sie es gleich noch einmal.',
     other: 'Das hat nicht funktioniert. Der Grund steht im Protokoll des Hubs („sudo journalctl -u latchkey“).',
   },

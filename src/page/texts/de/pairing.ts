@@ -91,14 +91,8 @@ export const pairing: typeof english.pairing = {
   showNewer: 'Neueste Anmeldung anzeigen',
   newLink: 'Neuen Link anfordern',
   cancel: 'Abbrechen',
-  toOverview: 'Zur Übersicht',
   notFound: 'Der Hub kennt diese Anmeldung nicht mehr',
   notFoundText: 'Tippen Sie in der Übersicht auf das Gerät und verbinden Sie es noch einmal.',
-  notPossible: 'Das ist im Moment nicht möglich',
-  tooMany:
-    'Zu viele Geräte warten auf eine Anmeldung, oder dieses Gerät ist noch nicht freigegeben. Geben Sie es frei oder warten Sie ein paar Minuten. Versuchen Sie es dann noch einmal.',
-  storeUnwritable:
-    'Der Hub kann nichts speichern. Schaffen Sie Platz auf seinem Datenträger oder tauschen Sie die SD-Karte aus; wenn sich mehrere Hubs eine Datenbank teilen, prüfen Sie diese. Versuchen Sie es dann noch einmal.',
   label: {
     heading: (appliance) => `${appliance} neu verbinden?`,
     text: 'Diese Seite wurde nicht durch Scannen des Etiketts geöffnet. Machen Sie nur weiter, wenn Sie dieses Gerät jetzt verbinden möchten.',

@@ -26,7 +26,7 @@ export const connection = {
   notFound: 'Login not found',
   notFoundText: 'The hub does not know this login. Perhaps somebody has removed it.',
   backTo: 'To the login',
-  /** Why an action on a login failed, if an appliance’s reason has other words. */
+  /** Why an action on a login failed. */
   failures: {
     connection_declared: 'The hub’s configuration file declares this login, so it can only be removed there.',
     connection_exists:

@@ -101,14 +101,8 @@ export const pairing = {
   showNewer: 'Show the newest login',
   newLink: 'Get a new link',
   cancel: 'Cancel',
-  toOverview: 'To the overview',
   notFound: 'The hub no longer knows this login',
   notFoundText: 'Tap the appliance on the overview and connect it again.',
-  notPossible: 'That is not possible at the moment',
-  tooMany:
-    'Too many appliances are waiting for a login, or this appliance is not approved yet. Approve it, or wait a few minutes. Then try again.',
-  storeUnwritable:
-    'The hub cannot save anything. Free space on its disk, or replace its SD card; if several hubs share a database, check that. Then try again.',
   label: {
     heading: (appliance: string) => `Connect ${appliance} again?`,
     text: 'This page was not opened by scanning the label. Continue only if you want to connect this appliance now.',
