@@ -47,7 +47,7 @@ export function sentenceAbout(
 
 /** Says that a shared login must be renewed. @param title of the connection @param users the titles of its appliances */
 export function renewalText(title: string, users: readonly string[], texts: Texts): string {
-  const { needsRenewal, needsRenewalFor } = texts.overview.login;
+  const { needsRenewal, needsRenewalFor } = texts.overview;
   return users.length === 0 ? needsRenewal(title) : needsRenewalFor(title, joinNames(users, texts));
 }
 

@@ -132,7 +132,7 @@ function ofConnection(
   if (users.length > 0) return loginHealth(connection, joinTitles(users, texts), conditions, notices, texts);
   const quoted = texts.connection.quoted(title);
   const health = loginHealth(connection, quoted, conditions, notices, texts);
-  return { ...health, advice: health.advice.map((text) => (text.startsWith(quoted) ? capitalize(text) : text)) };
+  return { ...health, advice: health.advice.map((text) => beginsSentence(text, quoted)) };
 }
 
 /** An appliance whose use of one of its connections is pointed out, with that connection in its title. */
@@ -255,11 +255,38 @@ export interface HubHealth {
   readonly headline: string;
 }
 
+type Headline = keyof Texts['overview']['headlines'];
+
+/** Of the conditions of the highest severity, the headline is about those that the first rule with one of them selects. */
+const HEADLINE_RULES: Readonly<
+  Record<ConditionSeverity, readonly (readonly [Headline, (condition: SubjectCondition) => boolean])[]>
+> = {
+  error: [
+    ['needsLogin', (one) => groupOf(one) === 'needs pairing'],
+    ['needsAttention', () => true],
+  ],
+  warning: [
+    ['notRefreshed', (one) => groupOf(one) === 'retrying' && one.code !== 'access_token_rejected'],
+    ['waitsForAccess', ({ code }) => code === 'access_token_rejected'],
+    ['needsApproval', (one) => groupOf(one) === 'waits for approval'],
+    ['needsAttention', () => true],
+  ],
+  info: [
+    ['waitsForLogin', ({ code }) => code === 'login_open'],
+    ['waitsForPortal', ({ code }) => code === 'portal_awaited'],
+    ['notConnected', (one) => groupOf(one) !== 'active'],
+    ['refused', ({ code }) => code === 'appliance_refused'],
+    ['neverServed', ({ code }) => code === 'appliance_never_served'],
+    ['silent', () => true],
+  ],
+};
+
 /** The headline counts the conditions of the highest severity. */
 export function hubHealth(
-  { conditions, appliances, connections }: Pick<StatusReport, 'conditions' | 'appliances' | 'connections'>,
+  status: Pick<StatusReport, 'conditions' | 'appliances' | 'connections'>,
   texts: Texts,
 ): HubHealth {
+  const { conditions, appliances } = status;
   const { overview } = texts;
   const problems = conditions.filter((condition) => !isHarmless(condition));
   const [mostSevere] = problems;
@@ -270,97 +297,42 @@ export function hubHealth(
       others.length === 0 ? overview.oneConnected(first.title) : overview.allConnected(appliances.length);
     return { severity: 'good', headline };
   }
-  const titles = { appliance: titlesOf(appliances.map(withUnusualConnection)), connection: titlesOf(connections) };
-  const sameSeverity = problems.flatMap((one) =>
-    one.severity !== mostSevere.severity || concernsHub(one) ? [] : [one],
-  );
-  const about = (matches: (condition: SubjectCondition) => boolean, sentences: Sentences) =>
-    countedText(sameSeverity.filter(matches), sentences, titles);
-  const attention: Sentences = {
-    one: overview.needsAttention,
-    login: overview.login.needsAttention,
-    several: overview.severalNeedAttention,
-  };
   if (mostSevere.code === 'no_portal') return { severity: 'warn', headline: texts.states.hub.no_portal };
-  switch (mostSevere.severity) {
-    case 'error': {
-      if (concernsHub(mostSevere)) return { severity: 'bad', headline: overview.hubNeedsAttention };
-      const renewal: Sentences = {
-        ...attention,
-        one: overview.needsLogin,
-        login: (connection, users) => renewalText(connection, users, texts),
-      };
-      const headline = about(() => true, groupOf(mostSevere) === 'needs pairing' ? renewal : attention);
-      return { severity: 'bad', headline: headline ?? overview.hubNeedsAttention };
-    }
-    case 'warning': {
-      const headline =
-        about((one) => groupOf(one) === 'retrying' && one.code !== 'access_token_rejected', {
-          one: overview.notRefreshed,
-          login: overview.login.notRefreshed,
-          several: overview.severalNotRefreshed,
-        }) ??
-        about(({ code }) => code === 'access_token_rejected', {
-          one: overview.waitsForAccess,
-          login: overview.login.waitsForAccess,
-          several: overview.severalWaitForAccess,
-        }) ??
-        about((one) => groupOf(one) === 'waits for approval', { ...attention, one: overview.needsApproval }) ??
-        about(() => true, attention);
-      return { severity: 'warn', headline: headline ?? overview.hubWarning };
-    }
-    case 'info': {
-      const waiting =
-        about(({ code }) => code === 'login_open', {
-          one: overview.waitsForLogin,
-          login: overview.login.waitsForPerson,
-          several: overview.severalWaitForLogin,
-        }) ??
-        about(({ code }) => code === 'portal_awaited', {
-          one: overview.waitsForPortal,
-          login: overview.login.waitsForPortal,
-          several: overview.severalWaitForPortal,
-        });
-      if (waiting !== null) return { severity: 'waiting', headline: waiting };
-      const others =
-        about((one) => groupOf(one) !== 'active', {
-          one: overview.needsFirstLogin,
-          login: overview.login.notConnected,
-          several: overview.severalNotConnected,
-        }) ??
-        about(({ code }) => code === 'appliance_refused', { ...attention, ...overview.refused }) ??
-        about(({ code }) => code === 'appliance_never_served', { ...attention, ...overview.neverServed }) ??
-        about(() => true, { ...attention, ...overview.silent });
-      return { severity: 'neutral', headline: others ?? overview.hubWarning };
-    }
+  const { severity } = mostSevere;
+  if (severity === 'error' && concernsHub(mostSevere)) return { severity: 'bad', headline: overview.hubNeedsAttention };
+  const ofSubjects = problems.filter((one) => one.severity === severity).filter((one) => !concernsHub(one));
+  for (const [headline, matches] of HEADLINE_RULES[severity]) {
+    const found = ofSubjects.filter(matches);
+    if (found.length > 0)
+      return { severity: displaySeverity(found[0]), headline: sentenceOn(found, headline, status, texts) };
   }
+  return { severity: DISPLAY_SEVERITIES[severity], headline: overview.hubWarning };
 }
 
-/** Sentences by titles: about one appliance, one shared connection and its appliances, or so many appliances. */
-interface Sentences {
-  readonly one: (appliance: string) => string;
-  readonly login: (connection: string, appliances: readonly string[]) => string;
-  readonly several: (count: number) => string;
-}
-
-/** Returns what people call an appliance or a connection, by its name: several may have the same title. */
-type TitlesOf = Readonly<Record<'appliance' | 'connection', (name: string) => string>>;
-
-/** The sentence about the subjects of these conditions; null if there are none. */
-function countedText(
+/** The sentence about the subjects of these conditions: one appliance, one login that is shared, or so many appliances. */
+function sentenceOn(
   conditions: readonly SubjectCondition[],
-  { one, login, several }: Sentences,
-  titles: TitlesOf,
-): string | null {
-  const used = conditions.filter(({ appliances }) => appliances.length > 0);
+  headline: Headline,
+  { appliances, connections }: Pick<StatusReport, 'appliances' | 'connections'>,
+  texts: Texts,
+): string {
+  const { headlines, severalAppliances } = texts.overview;
+  const titleOf = titlesOf(appliances.map(withUnusualConnection));
+  const used = conditions.filter((one) => one.appliances.length > 0);
   // A connection that nobody uses is not counted beside those that are in use.
   const counted = used.length > 0 ? used : conditions;
   const names = new Set(counted.map(({ connection, appliance }) => appliance ?? `login ${connection}`));
+  const affected = new Set(counted.flatMap((one) => one.appliances));
   const [first] = counted;
-  if (first === undefined) return null;
-  const affected = new Set(counted.flatMap(({ appliances }) => appliances));
-  if (names.size > 1 && affected.size > 1) return several(affected.size);
-  return first.appliance === null
-    ? login(titles.connection(first.connection), first.appliances.map(titles.appliance))
-    : one(titles.appliance(first.appliance));
+  if (first === undefined || (names.size > 1 && affected.size > 1))
+    return headlines[headline](severalAppliances(affected.size), affected.size);
+  if (first.appliance !== null) return headlines[headline](titleOf(first.appliance), 1);
+  const login = titlesOf(connections)(first.connection);
+  if (headline === 'needsLogin') return renewalText(login, first.appliances.map(titleOf), texts);
+  return beginsSentence(headlines[headline](texts.connection.quoted(login), 1), texts.connection.quoted(login));
+}
+
+/** A sentence with a capital letter if it begins with these words, which are written within a sentence otherwise. */
+function beginsSentence(sentence: string, words: string): string {
+  return sentence.startsWith(words) ? capitalize(sentence) : sentence;
 }

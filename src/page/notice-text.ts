@@ -49,10 +49,10 @@ export function translateNotice(
 function noticeText(code: Exclude<NoticeReport['notice'], 'test'>, about: string, { overview, states }: Texts): string {
   switch (code) {
     case 'pairing_needed':
-      return overview.needsLogin(about);
+      return overview.headlines.needsLogin(about, 1);
     case 'token_ending':
     case 'refresh_failing':
-      return overview.notRefreshed(about);
+      return overview.headlines.notRefreshed(about, 1);
     case 'misconfigured':
     case 'portal_missing':
     case 'answer_lost':

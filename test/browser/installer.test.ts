@@ -51,7 +51,7 @@ it.each(WAYS)(
     await page.getByText(texts.result.connected('wallbox')).waitFor();
     expect(new URL(page.url()).protocol).toBe('http:');
     await page.goto(`${origin}/`);
-    await page.getByText(texts.overview.neverServed.one('wallbox')).waitFor();
+    await page.getByText(texts.overview.headlines.neverServed('wallbox', 1)).waitFor();
     await expectUsable(visit, `${way}-overview`);
     expect(await hub.appliance('wallbox')).toMatchObject({ state: 'active', scope: 'Monitoring', problem: null });
     if (visit.scripts) {

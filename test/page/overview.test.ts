@@ -82,13 +82,13 @@ describe("the hub's health on the overview", () => {
     [
       'several with the same title need a person',
       [refused('car'), refused('car-2')].map((one) => ({ ...one, title: 'Car' })),
-      '2 appliances need attention.',
+      '2 appliances need a new login.',
     ],
     ['one was never paired', [appliance('car', { state: 'unpaired' })], 'car is not connected yet.'],
     [
       'a login is waited for',
       [appliance('car', { state: 'pairing', authorizeUrl: 'https://portal.example/authorize' })],
-      'car is waiting for the login.',
+      'car is waiting for somebody to log in.',
     ],
     ['the portal has given no link', [appliance('car', { state: 'pairing' })], 'car is waiting for the portal.'],
     [
@@ -320,7 +320,10 @@ describe('a login that several appliances share on the overview', () => {
     [needsLogin, 'The login “netatmo” must be renewed. This affects dashboard and thermostat.'],
     [{ state: 'active' }, 'Both appliances are connected.'],
     [{ state: 'unpaired' }, 'The login “netatmo” is not connected yet.'],
-    [{ state: 'pairing', authorizeUrl: 'https://portal.example/a' }, 'Somebody has to log in for “netatmo”.'],
+    [
+      { state: 'pairing', authorizeUrl: 'https://portal.example/a' },
+      'The login “netatmo” is waiting for somebody to log in.',
+    ],
     [{ state: 'pairing' }, 'The login “netatmo” is waiting for the portal.'],
     [
       { state: 'retrying', problem: problem('portal_unreachable') },

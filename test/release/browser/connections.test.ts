@@ -70,7 +70,7 @@ describe('a login that several appliances share', () => {
         await page.getByRole('heading', { name: names.login }).waitFor();
       }
       await page.getByRole('link', { name: texts.installer.overview }).click();
-      await shows(texts.overview.login.notConnected('netatmo'));
+      await shows(texts.overview.headlines.notConnected(texts.connection.quoted('netatmo'), 1));
       await capture(visit, `${variant}-overview-not-connected`);
 
       await page.getByRole('button', { name: texts.overview.connect, exact: true }).click();
@@ -91,7 +91,7 @@ describe('a login that several appliances share', () => {
       await page.getByRole('link', { name: texts.batch.openHubPage }).click();
       await shows(names.both);
       await page.goto(`${testHub.origin}/`);
-      await shows(texts.overview.neverServed.several(2));
+      await shows(texts.overview.headlines.neverServed(texts.overview.severalAppliances(2), 2));
       await capture(visit, `${variant}-overview`, isPictured ? 'shared-login' : undefined);
       await page.getByRole('link', { name: names.login }).click();
       await shows(texts.history.kinds.paired);
@@ -108,7 +108,7 @@ describe('a login that several appliances share', () => {
       await shows(texts.connectionChoice.removeText('netatmo'));
       await capture(visit, `${variant}-remove-appliance`);
       await page.getByRole('button', { name: texts.appliance.remove }).click();
-      await shows(texts.overview.neverServed.one('dashboard'));
+      await shows(texts.overview.headlines.neverServed('dashboard', 1));
       expect(await testHub.hub.connection('netatmo')).toMatchObject({ state: 'active', appliances: ['dashboard'] });
       await capture(visit, `${variant}-one-left`);
       expect(visit.browserErrors).toEqual([]);

@@ -96,7 +96,7 @@ it('a person with a phone lets a Home Assistant on another machine join the hub,
   await repairs.goto(`${origin}/config/repairs`);
   await repairs.getByText('demo-cloud needs a login').click();
   const overview = await openedBy(repairs, () => repairs.getByRole('link', { name: 'page of the hub' }).click());
-  await overview.getByText('Somebody has to log in for “demo-cloud”.').waitFor();
+  await overview.getByText('The login “demo-cloud” is waiting for somebody to log in.').waitFor();
   await overview.close();
   await login.bringToFront();
   await login.getByRole('button', { name: 'Continue' }).click();

@@ -5,45 +5,28 @@ export const overview: typeof english.overview = {
   noAppliances: 'Es gibt noch keine Geräte.',
   oneConnected: (appliance) => `${appliance} ist verbunden.`,
   allConnected: (count) => (count === 2 ? 'Beide Geräte sind verbunden.' : `Alle ${count} Geräte sind verbunden.`),
-  refused: {
-    one: (appliance) => `${appliance} fragt mit falschen Zugangsdaten.`,
-    several: (count) => `${count} Geräte fragen mit falschen Zugangsdaten.`,
+  severalAppliances: (count) => `${count} Geräte`,
+  headlines: {
+    needsLogin: (about) => `Für ${about} ist eine neue Anmeldung am Portal nötig.`,
+    needsApproval: (about, count) => `${about} ${waits(count)} auf Ihre Freigabe.`,
+    needsAttention: (about) => `${about}: Hier ist etwas zu tun.`,
+    notConnected: (about, count) => `${about} ${count === 1 ? 'ist' : 'sind'} noch nicht verbunden.`,
+    waitsForLogin: (about, count) => `${about} ${waits(count)} darauf, dass sich jemand am Portal anmeldet.`,
+    waitsForPortal: (about, count) => `${about} ${waits(count)} auf das Portal.`,
+    waitsForAccess: (about, count) => `${about} ${waits(count)} auf einen neuen Zugang.`,
+    notRefreshed: (about) => `${about}: Der Zugang konnte nicht erneuert werden; der Hub versucht es weiter.`,
+    refused: (about, count) => `${about} ${count === 1 ? 'fragt' : 'fragen'} mit falschen Zugangsdaten.`,
+    neverServed: (about, count) =>
+      count === 1
+        ? `${about} ist angemeldet, hat seinen Zugang aber noch nicht abgeholt.`
+        : `${about} sind angemeldet, haben ihren Zugang aber noch nicht abgeholt.`,
+    silent: (about, count) =>
+      count === 1
+        ? `${about} hat seinen Zugang seit mindestens einer Woche nicht abgeholt.`
+        : `${about} haben ihren Zugang seit mindestens einer Woche nicht abgeholt.`,
   },
-  neverServed: {
-    one: (appliance) => `${appliance} ist angemeldet, hat seinen Zugang aber noch nicht abgeholt.`,
-    several: (count) => `${count} Geräte sind angemeldet, haben ihren Zugang aber noch nicht abgeholt.`,
-  },
-  silent: {
-    one: (appliance) => `${appliance} hat seinen Zugang seit mindestens einer Woche nicht abgeholt.`,
-    several: (count) => `${count} Geräte haben ihren Zugang seit mindestens einer Woche nicht abgeholt.`,
-  },
-  needsLogin: (appliance) => `Für ${appliance} ist eine neue Anmeldung am Portal nötig.`,
-  needsFirstLogin: (appliance) => `${appliance} ist noch nicht verbunden.`,
-  needsApproval: (appliance) => `${appliance} wartet auf Ihre Freigabe.`,
-  needsAttention: (appliance) => `${appliance}: Hier ist etwas zu tun.`,
-  severalNeedAttention: (count) => `Bei ${count} Geräten ist etwas zu tun.`,
-  severalNotConnected: (count) => `${count} Geräte sind noch nicht verbunden.`,
-  waitsForLogin: (appliance) => `${appliance} wartet auf die Anmeldung am Portal.`,
-  severalWaitForLogin: (count) => `${count} Geräte warten auf die Anmeldung am Portal.`,
-  waitsForPortal: (appliance) => `${appliance} wartet auf das Portal.`,
-  severalWaitForPortal: (count) => `${count} Geräte warten auf das Portal.`,
-  waitsForAccess: (appliance) => `${appliance} wartet auf einen neuen Zugang.`,
-  severalWaitForAccess: (count) => `${count} Geräte warten auf einen neuen Zugang.`,
-  notRefreshed: (appliance) => `Der Zugang von ${appliance} konnte nicht erneuert werden; der Hub versucht es weiter.`,
-  severalNotRefreshed: (count) =>
-    `Der Zugang von ${count} Geräten konnte nicht erneuert werden; der Hub versucht es weiter.`,
-  login: {
-    needsRenewal: (login) => `Die Anmeldung „${login}“ muss erneuert werden.`,
-    needsRenewalFor: (login, appliances) =>
-      `Die Anmeldung „${login}“ muss erneuert werden. Das betrifft ${appliances}.`,
-    needsAttention: (login) => `Anmeldung „${login}“: Hier ist etwas zu tun.`,
-    notConnected: (login) => `Die Anmeldung „${login}“ ist noch nicht verbunden.`,
-    waitsForPerson: (login) => `Für „${login}“ muss sich jemand am Portal anmelden.`,
-    waitsForPortal: (login) => `Die Anmeldung „${login}“ wartet auf das Portal.`,
-    waitsForAccess: (login) => `Die Anmeldung „${login}“ wartet auf einen neuen Zugang.`,
-    notRefreshed: (login) =>
-      `Der Zugang der Anmeldung „${login}“ konnte nicht erneuert werden; der Hub versucht es weiter.`,
-  },
+  needsRenewal: (login) => `Die Anmeldung „${login}“ muss erneuert werden.`,
+  needsRenewalFor: (login, appliances) => `Die Anmeldung „${login}“ muss erneuert werden. Das betrifft ${appliances}.`,
   hubNeedsAttention: 'Am Hub selbst ist etwas zu tun.',
   hubWarning: 'Es gibt eine Warnung zum Hub.',
   hubConditions: 'Was zu tun ist',
@@ -89,3 +72,7 @@ export const overview: typeof english.overview = {
   lastSeen: 'zuletzt gesehen',
   pin: 'Sicherheitscode, an dem Geräte diesen Hub erkennen; er ist nicht geheim',
 };
+
+function waits(count: number): string {
+  return count === 1 ? 'wartet' : 'warten';
+}

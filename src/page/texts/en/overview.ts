@@ -1,51 +1,37 @@
 /** The first page of the installer. */
 export const overview = {
   title: 'Overview',
-  /** The hub's health, in one sentence. */
   noAppliances: 'There are no appliances yet.',
   oneConnected: (appliance: string) => `${appliance} is connected.`,
   allConnected: (count: number) =>
     count === 2 ? 'Both appliances are connected.' : `All ${count} appliances are connected.`,
-  /** The logins work, but the appliances do not use them. */
-  refused: {
-    one: (appliance: string) => `${appliance} asks with wrong credentials.`,
-    several: (count: number) => `${count} appliances ask with wrong credentials.`,
+  severalAppliances: (count: number) => `${count} appliances`,
+  /** The hub's health in one sentence: about an appliance, a login, or so many appliances. */
+  headlines: {
+    needsLogin: (about: string, count: number) => `${about} ${count === 1 ? 'needs' : 'need'} a new login.`,
+    needsApproval: (about: string, count: number) => `${about} ${isOrAre(count)} waiting for your approval.`,
+    needsAttention: (about: string, count: number) => `${about} ${count === 1 ? 'needs' : 'need'} attention.`,
+    notConnected: (about: string, count: number) => `${about} ${isOrAre(count)} not connected yet.`,
+    waitsForLogin: (about: string, count: number) => `${about} ${isOrAre(count)} waiting for somebody to log in.`,
+    waitsForPortal: (about: string, count: number) => `${about} ${isOrAre(count)} waiting for the portal.`,
+    waitsForAccess: (about: string, count: number) => `${about} ${isOrAre(count)} waiting for new access.`,
+    notRefreshed: (about: string, _count: number) =>
+      `The access of ${about} could not be refreshed; the hub keeps trying.`,
+    /** The logins work, but the appliances do not use them. */
+    refused: (about: string, count: number) => `${about} ${count === 1 ? 'asks' : 'ask'} with wrong credentials.`,
+    neverServed: (about: string, count: number) =>
+      count === 1
+        ? `${about} is logged in, but has not fetched its access yet.`
+        : `${about} are logged in, but have not fetched their access yet.`,
+    silent: (about: string, count: number) =>
+      count === 1
+        ? `${about} has not fetched its access for a week or longer.`
+        : `${about} have not fetched their access for a week or longer.`,
   },
-  neverServed: {
-    one: (appliance: string) => `${appliance} is logged in, but has not fetched its access yet.`,
-    several: (count: number) => `${count} appliances are logged in, but have not fetched their access yet.`,
-  },
-  silent: {
-    one: (appliance: string) => `${appliance} has not fetched its access for a week or longer.`,
-    several: (count: number) => `${count} appliances have not fetched their access for a week or longer.`,
-  },
-  needsLogin: (appliance: string) => `${appliance} needs a new login.`,
-  needsFirstLogin: (appliance: string) => `${appliance} is not connected yet.`,
-  needsApproval: (appliance: string) => `${appliance} is waiting for your approval.`,
-  needsAttention: (appliance: string) => `${appliance} needs attention.`,
-  severalNeedAttention: (count: number) => `${count} appliances need attention.`,
-  severalNotConnected: (count: number) => `${count} appliances are not connected yet.`,
-  waitsForLogin: (appliance: string) => `${appliance} is waiting for the login.`,
-  severalWaitForLogin: (count: number) => `${count} appliances are waiting for the login.`,
-  waitsForPortal: (appliance: string) => `${appliance} is waiting for the portal.`,
-  severalWaitForPortal: (count: number) => `${count} appliances are waiting for the portal.`,
-  waitsForAccess: (appliance: string) => `${appliance} is waiting for new access.`,
-  severalWaitForAccess: (count: number) => `${count} appliances are waiting for new access.`,
-  notRefreshed: (appliance: string) => `The access of ${appliance} could not be refreshed; the hub keeps trying.`,
-  severalNotRefreshed: (count: number) =>
-    `The access of ${count} appliances could not be refreshed; the hub keeps trying.`,
-  /** The same about a login that several appliances share. */
-  login: {
-    needsRenewal: (login: string) => `The login “${login}” must be renewed.`,
-    needsRenewalFor: (login: string, appliances: string) =>
-      `The login “${login}” must be renewed. This affects ${appliances}.`,
-    needsAttention: (login: string) => `The login “${login}” needs attention.`,
-    notConnected: (login: string) => `The login “${login}” is not connected yet.`,
-    waitsForPerson: (login: string) => `Somebody has to log in for “${login}”.`,
-    waitsForPortal: (login: string) => `The login “${login}” is waiting for the portal.`,
-    waitsForAccess: (login: string) => `The login “${login}” is waiting for new access.`,
-    notRefreshed: (login: string) => `The access of the login “${login}” could not be refreshed; the hub keeps trying.`,
-  },
+  /** Of a login that appliances share. */
+  needsRenewal: (login: string) => `The login “${login}” must be renewed.`,
+  needsRenewalFor: (login: string, appliances: string) =>
+    `The login “${login}” must be renewed. This affects ${appliances}.`,
   hubNeedsAttention: 'The hub itself needs attention.',
   hubWarning: 'There is a warning about the hub.',
   hubConditions: 'What to do',
@@ -92,3 +78,7 @@ export const overview = {
   lastSeen: 'last seen',
   pin: 'Security code, by which appliances recognise this hub; it is not secret',
 };
+
+function isOrAre(count: number): string {
+  return count === 1 ? 'is' : 'are';
+}
