@@ -32,17 +32,16 @@ export function titlesOf(all: readonly Named[]): (name: string) => string {
 
 /**
  * A sentence about the appliances of a connection, or about the connection if nobody uses it.
- * @param one the sentence for one name; `several` for a list of names
+ * @param sentence about so many names
  */
 export function sentenceAbout(
   { title, users }: Pick<PairedConnection, 'title' | 'users'>,
   texts: Texts,
-  one: (name: string) => string,
-  several: (names: string) => string,
+  sentence: (names: string, count: number) => string,
 ): string {
-  const [first, ...others] = users;
-  if (first === undefined) return one(texts.connection.title(title));
-  return others.length === 0 ? one(first.title) : several(joinTitles(users, texts));
+  return users.length === 0
+    ? sentence(texts.connection.title(title), 1)
+    : sentence(joinTitles(users, texts), users.length);
 }
 
 /** Says that a shared login must be renewed. @param title of the connection @param users the titles of its appliances */

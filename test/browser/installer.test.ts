@@ -34,7 +34,7 @@ it.each(WAYS)(
     await page.getByText(texts.overview.noAppliances).waitFor();
     rememberSecrets((await page.context().cookies(origin)).map(({ value }) => value));
 
-    await page.getByRole('link', { name: texts.overview.add }).click();
+    await page.getByRole('link', { name: texts.adding.title }).click();
     await page.getByLabel(texts.adding.name, { exact: true }).fill('wallbox');
     await page.getByLabel(texts.adding.scope, { exact: true }).fill('Monitoring');
     await page.getByRole('button', { name: texts.adding.add }).click();
@@ -48,7 +48,7 @@ it.each(WAYS)(
     await expectUsable(visit, `${way}-pairing`);
     await page.getByRole('link', { name: texts.pairing.logIn }).click();
     await logIn(page);
-    await page.getByText(texts.result.connected('wallbox')).waitFor();
+    await page.getByText(texts.result.connected('wallbox', 1)).waitFor();
     expect(new URL(page.url()).protocol).toBe('http:');
     await page.goto(`${origin}/`);
     await page.getByText(texts.overview.headlines.neverServed('wallbox', 1)).waitFor();

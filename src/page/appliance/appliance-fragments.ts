@@ -77,15 +77,15 @@ export function renderLoginDetails(
   now: number,
   { before = [], after = [] }: { readonly before?: readonly DetailRow[]; readonly after?: readonly DetailRow[] } = {},
 ): string {
-  const { overview, states } = texts;
+  const { adding, overview, states } = texts;
   const { scope, expiresIn, portal, account, waitingForApproval, problem, pairingFailed } = login;
   const rows: DetailRow[] = [
     ...before,
-    [overview.scope, scope === null ? html`${overview.scopeByPortal}` : html`${scope}`],
+    [adding.scope, scope === null ? html`${overview.scopeByPortal}` : html`${scope}`],
   ];
   // Whoever approves it chooses the portal.
   if (portalTitle !== null && waitingForApproval === undefined)
-    rows.push([overview.portal, html`${portalTitle(portal)}`]);
+    rows.push([adding.portal, html`${portalTitle(portal)}`]);
   if (account !== null) rows.push([overview.account, html`${account}`]);
   if (waitingForApproval !== undefined) {
     const { since, softwareId } = waitingForApproval;

@@ -193,14 +193,14 @@ function batchResultPage(
   const toHub = html`<p><a href="${batchUrl}">${texts.openHubPage}</a></p>`;
   if (step.result.kind === 'failed' && !isPaired) {
     return {
-      heading: sentenceAbout(paired, allTexts, result.notConnected, result.severalNotConnected),
+      heading: sentenceAbout(paired, allTexts, result.notConnected),
       severity: 'bad',
       hasForm: true,
       body: html`!${about}<p>${result.reasons[step.result.reason]}</p>!${buttons}!${toHub}`,
     };
   }
   if (current !== null) {
-    const heading = sentenceAbout(paired, allTexts, result.connected, result.severalConnected);
+    const heading = sentenceAbout(paired, allTexts, result.connected);
     return { heading, severity: 'good', hasForm: true, body: html`!${about}!${buttons}!${toHub}` };
   }
   const { done, all } = countLogins(batch);

@@ -20,12 +20,12 @@ function stepMessage(pairing: Pairing, paired: PairedConnection, allTexts: Texts
     return step.result.kind === 'paired'
       ? {
           severity: 'good',
-          heading: sentenceAbout(paired, allTexts, texts.connected, texts.severalConnected),
+          heading: sentenceAbout(paired, allTexts, texts.connected),
           text: texts.connectedText,
         }
       : failureMessage(step.result.reason, paired, !isInstallerInitiated(pairing), allTexts);
   }
-  const heading = sentenceAbout(paired, allTexts, texts.notConnectedYet, texts.severalNotConnectedYet);
+  const heading = sentenceAbout(paired, allTexts, texts.notConnectedYet);
   const notConnectedYet = { severity: 'bad', heading } as const;
   // A login by redirect cannot be repeated with the same link, and neither can one whose code may have been exchanged.
   const isLinkSpent = lastFailure === 'answer_lost' || pairing.answeredStates !== undefined;
@@ -34,7 +34,7 @@ function stepMessage(pairing: Pairing, paired: PairedConnection, allTexts: Texts
     const next = isLinkSpent && isInstallerInitiated(pairing) ? texts.useNewLink : texts.reopenLink;
     return { ...notConnectedYet, text: `${failure} ${next}` };
   }
-  const connecting = sentenceAbout(paired, allTexts, texts.connecting, texts.severalConnecting);
+  const connecting = sentenceAbout(paired, allTexts, texts.connecting);
   return { severity: 'waiting', heading: connecting, text: texts.connectingText, reloadAfter: 5 };
 }
 
@@ -47,7 +47,7 @@ export function loginMessage(
   allTexts: Texts,
 ): MessagePage {
   const { result: texts } = allTexts;
-  const heading = sentenceAbout(paired, allTexts, texts.notConnectedYet, texts.severalNotConnectedYet);
+  const heading = sentenceAbout(paired, allTexts, texts.notConnectedYet);
   return login === 'unconfirmed'
     ? { severity: 'waiting', heading, text: texts.unconfirmed, reloadAfter: 5 }
     : { severity: 'bad', heading, text: `${texts.unconfirmedTooLate} ${texts.reopenLink}` };
@@ -94,7 +94,7 @@ function failureMessage(
     byAppliance || NOT_FIXED_BY_NEW_PAIRING.includes(reason) ? {} : { command: `latchkey pair ${paired.connection}` };
   return {
     severity: 'bad',
-    heading: sentenceAbout(paired, allTexts, texts.notConnected, texts.severalNotConnected),
+    heading: sentenceAbout(paired, allTexts, texts.notConnected),
     text,
     ...command,
   };

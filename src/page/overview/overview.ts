@@ -110,7 +110,7 @@ export function overviewPage(
 !${portals.length === 0 ? renderCloudChoice(texts, clouds) : renderAdding(texts, session, status)}
 !${cards.length === 0 ? '' : list}
 !${portals.length === 0 ? '' : renderMore(texts, session, hub, ingress !== undefined, now)}
-!${ingress === undefined ? html`<p><a class="back" id="browsers" href="/browsers">${texts.browsers.link}</a></p>` : ''}
+!${ingress === undefined ? html`<p><a class="back" id="browsers" href="/browsers">${texts.browsers.heading}</a></p>` : ''}
 !${renderAbout(texts, status, now, ingress === undefined ? renderSetupCodeForm({ context, session }) : '')}`,
   };
 }
@@ -213,12 +213,12 @@ function renderRegistrationWarning({ overview }: Texts, { registrationAsked = 0 
 }
 
 function renderActions(
-  { overview }: Texts,
+  { overview, adding }: Texts,
   session: PageSession,
   status: Pick<StatusReport, 'connections' | 'appliances'>,
 ): string {
   const isFirst = status.appliances.length === 0;
-  const add = html`<a class="button ${isFirst ? 'primary' : ''}" id="add" href="/appliances/add">${overview.add}</a>`;
+  const add = html`<a class="button ${isFirst ? 'primary' : ''}" id="add" href="/appliances/add">${adding.title}</a>`;
   if (connectableConnections(status).length < 2) return html`<div class="actions">!${add}</div>`;
   const all = csrfForm(
     session,

@@ -61,7 +61,7 @@ export const RELOAD_SECONDS = 5;
  * @returns HTML
  */
 export function renderPairing(req: AuthenticatedRequest, view: PairingView & PairedConnection, now: number): string {
-  const { pairing: texts } = req.context.texts;
+  const { pairing: texts, result } = req.context.texts;
   const { status } = view;
   const cancel = view.batch === null ? texts.cancel : req.context.texts.batch.stop;
   switch (status.event) {
@@ -80,9 +80,9 @@ export function renderPairing(req: AuthenticatedRequest, view: PairingView & Pai
     case 'exchanging':
       return html`!${renderStatus('waiting', texts.exchanging)}<p>${texts.exchangingText}</p>`;
     case 'paired':
-      return html`!${renderStatus('good', sentenceAbout(view, req.context.texts, texts.connected, texts.severalConnected))}<p>${texts.connectedText}</p>`;
+      return html`!${renderStatus('good', sentenceAbout(view, req.context.texts, result.connected))}<p>${texts.connectedText}</p>`;
     case 'failed':
-      return html`!${view.newestPairing === null ? renderStatus('bad', sentenceAbout(view, req.context.texts, texts.failed, texts.severalFailed)) : renderStatus('neutral', texts.superseded)}
+      return html`!${view.newestPairing === null ? renderStatus('bad', sentenceAbout(view, req.context.texts, result.notConnected)) : renderStatus('neutral', texts.superseded)}
 <p>${[req.context.texts.result.reasons[status.reason], ...nextSteps(status.reason, view, req.context.texts)].join(' ')}</p>
 !${view.newestPairing === null ? renderActionForm(req, view, 'fresh', texts.newLink, true) : renderNewerLink(view.newestPairing, texts.showNewer)}`;
   }

@@ -277,7 +277,7 @@ function renderRedirectUri(texts: Texts, redirectUri: string | null): string {
  * @param applianceForm the form for the first appliance, as HTML; null if the hub had a portal or an appliance before
  */
 function addedPage(
-  { portal, overview, installer }: Texts,
+  { portal, adding, installer }: Texts,
   title: string,
   check: string,
   again: string | null,
@@ -291,6 +291,6 @@ function addedPage(
     body: html`<div class="health">!${icon('good')}<h1>${portal.added(title)}</h1></div>
 <p class="notice ${severity}">!${icon(severity)}<span>${text}</span></p>
 !${again === null ? '' : html`<div class="actions"><a class="button" id="again" href="${again}">${portal.again}</a></div>`}
-!${applianceForm === null ? html`<div class="actions"><a class="button primary" href="/">${installer.overview}</a></div>` : html`<h2>${overview.add}</h2>!${applianceForm}`}`,
+!${applianceForm === null ? html`<div class="actions"><a class="button primary" href="/">${installer.overview}</a></div>` : html`<h2>${adding.title}</h2>!${applianceForm}`}`,
   };
 }

@@ -65,7 +65,7 @@ function approvalPage(
   found: FoundDeviceFlow,
   account: string | null,
 ): InstallerPage {
-  const { code, overview, connection } = texts;
+  const { adding, code, overview, connection } = texts;
   const { appliance, pairing, users } = found;
   const heading = approvalHeading(found, code);
   const userCode = pairing.device?.userCode ?? '';
@@ -73,7 +73,7 @@ function approvalPage(
   const others = users.filter(({ name }) => name !== appliance.name);
   const rows = [
     ...(account === null ? [] : [[overview.account, account] as const]),
-    [overview.scope, pairing.scope ?? overview.scopeByPortal] as const,
+    [adding.scope, pairing.scope ?? overview.scopeByPortal] as const,
     ...(others.length === 0 ? [] : [[connection.usedBy, joinTitles(others, texts)] as const]),
   ];
   return {
@@ -84,6 +84,6 @@ function approvalPage(
 <section class="card" aria-label="${code.label}"><p>${code.compareToAllow}</p><p><code class="compare">${userCode}</code></p></section>
 <dl class="facts">!${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
 <div class="actions">!${csrfForm(session, '/pair/approve', html`!${field}<button class="primary" id="allow">${code.allow}</button>`)}
-!${csrfForm(session, '/pair/refuse', html`!${field}<button class="danger" id="refuse">${code.refuse}</button>`)}</div>`,
+!${csrfForm(session, '/pair/refuse', html`!${field}<button class="danger" id="refuse">${overview.reject}</button>`)}</div>`,
   };
 }

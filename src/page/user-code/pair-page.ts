@@ -14,18 +14,15 @@ import { pageContext } from '../page-context.ts';
 import { userCodePath } from '../paths.ts';
 import { sendToPortal } from '../portal-link.ts';
 import { isCrossSiteEmbedding, isCrossSiteNavigation, isSameOrigin } from '../request-origin.ts';
-import { readSessionCookie } from '../sign-in/sign-in-responses.ts';
+import { readSessionCookie, sendCsrfFailure, sendFormError } from '../sign-in/sign-in-responses.ts';
 import { sendApprovalPage } from './approval.ts';
 import {
   approvalNeededPage,
   codeReplacedMessage,
-  crossSiteMessage,
   hasCurrentCode,
-  malformedRequestMessage,
   portalUnreachablePage,
   tooManyAttemptsMessage,
   tooManyPairingsMessage,
-  unsupportedMediaTypeMessage,
   userCodeConfirmationPage,
   userCodePage,
 } from './user-code-pages.ts';
@@ -85,9 +82,9 @@ export function servePairPage(
   app.get('/pair', { exposeHeadRoute: true }, async (request, reply) => {
     const context = pageContext(hubName, request);
     // Requests of another site's page are not counted: they would use up its visitor's tries.
-    if (isCrossSiteEmbedding(request)) return sendMessagePage(reply, 403, context, crossSiteMessage(context.texts));
+    if (isCrossSiteEmbedding(request)) return sendCsrfFailure(reply, context, '/pair');
     const query = readQuery(request);
-    if (query === null) return sendMessagePage(reply, 400, context, malformedRequestMessage(context.texts));
+    if (query === null) return sendFormError(reply, 400, context, '/pair');
     const userCode = query.get('user_code');
     if (userCode === undefined)
       return sendPublicPage(reply, 200, context, userCodePage({ kind: 'none' }, context.texts));
@@ -116,10 +113,9 @@ export function servePairPage(
 
   app.post('/pair', async (request, reply) => {
     const context = pageContext(hubName, request);
-    if (!isSameOrigin(request)) return sendMessagePage(reply, 403, context, crossSiteMessage(context.texts));
+    if (!isSameOrigin(request)) return sendCsrfFailure(reply, context, '/pair');
     const form = readFormBody(request);
-    if (form === 415) return sendMessagePage(reply, 415, context, unsupportedMediaTypeMessage(context.texts));
-    if (form === 400) return sendMessagePage(reply, 400, context, malformedRequestMessage(context.texts));
+    if (typeof form === 'number') return sendFormError(reply, form, context, '/pair');
     const userCode = form.get('user_code');
     if (userCode === undefined) return reply.redirect('/pair', 303);
     const result = await findPairing(userCode, request, reply);

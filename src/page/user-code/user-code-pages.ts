@@ -92,9 +92,9 @@ export function hasCurrentCode({ device }: Pairing, userCode: string): boolean {
 }
 
 /** The page if the portal is unreachable. */
-export function portalUnreachablePage(userCode: string, { code: texts }: Texts): PublicPage {
+export function portalUnreachablePage(userCode: string, { code: texts, batch }: Texts): PublicPage {
   return {
-    heading: texts.unreachable,
+    heading: batch.unreachable,
     severity: 'bad',
     hasForm: true,
     body: html`<p>${texts.unreachableText}</p>
@@ -117,21 +117,6 @@ export function tooManyPairingsMessage({ code: texts }: Texts): MessagePage {
   return { severity: 'waiting', heading: texts.tooManyPairings, text: texts.tooManyPairingsText };
 }
 
-/** The message for a request of another site. */
-export function crossSiteMessage({ code: texts }: Texts): MessagePage {
-  return errorMessage(texts.crossSite, texts.crossSiteText, texts);
-}
-
-/** The message for a body that is not a form. */
-export function unsupportedMediaTypeMessage({ code: texts }: Texts): MessagePage {
-  return errorMessage(texts.notAForm, texts.notAFormText, texts);
-}
-
-/** The message for a query or form that cannot be parsed. */
-export function malformedRequestMessage({ code: texts }: Texts): MessagePage {
-  return errorMessage(texts.malformedRequest, texts.malformedRequestText, texts);
-}
-
 /** The message after too many unknown codes. @param seconds until the hub checks a code again */
 export function tooManyAttemptsMessage(seconds: number, { code: texts }: Texts): MessagePage {
   return {
@@ -140,10 +125,6 @@ export function tooManyAttemptsMessage(seconds: number, { code: texts }: Texts):
     text: texts.tooManyAttemptsText(seconds),
     link: { href: '/pair', text: texts.typeCode },
   };
-}
-
-function errorMessage(heading: string, text: string, { typeCode }: Texts['code']): MessagePage {
-  return { severity: 'bad', heading, text, link: { href: '/pair', text: typeCode } };
 }
 
 function scopeSentence(scope: string | null, texts: Texts['code']): string {

@@ -143,13 +143,13 @@ describe('the code of an appliance whose login is connected already', () => {
       await page.getByText('thermostat').waitFor();
       await capture(visit, `${variant}-approval`, variant === 'phone' ? 'allow-login' : undefined);
       await page.getByRole('button', { name: texts.code.allow }).click();
-      await page.getByRole('heading', { name: texts.result.connected('dashboard') }).waitFor();
+      await page.getByRole('heading', { name: texts.result.connected('dashboard', 1) }).waitFor();
       await capture(visit, `${variant}-approved`);
       expect(testHub.hub.events('device_flow_approved').at(-1)).toMatchObject({ appliance: 'dashboard' });
       // A signed-in browser gets to the question at once, and can refuse.
       await page.goto(await begin(credentials));
-      await page.getByRole('button', { name: texts.code.refuse }).click();
-      await page.getByRole('heading', { name: texts.result.notConnected('dashboard') }).waitFor();
+      await page.getByRole('button', { name: texts.overview.reject }).click();
+      await page.getByRole('heading', { name: texts.result.notConnected('dashboard', 1) }).waitFor();
       await capture(visit, `${variant}-refused`);
       expect(visit.browserErrors).toEqual([]);
     },

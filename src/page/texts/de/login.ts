@@ -30,8 +30,6 @@ export const userCode: typeof english.userCode = {
   loginInstead: 'Stattdessen am Portal anmelden',
   connectedAlready: 'Der Hub ist mit dieser Anmeldung schon verbunden, deshalb muss sich niemand am Portal anmelden.',
   allow: 'Erlauben',
-  refuse: 'Ablehnen',
-  unreachable: 'Das Portal ist nicht erreichbar',
   unreachableText:
     'Der Hub erreicht das Portal gerade nicht. Prüfen Sie die Internetverbindung im Haus. Der Code bleibt gültig.',
   tryAgain: 'Noch einmal versuchen',
@@ -42,13 +40,6 @@ export const userCode: typeof english.userCode = {
   tooManyPairings: 'Zu viele Geräte warten auf eine Anmeldung',
   tooManyPairingsText:
     'Warten Sie ein paar Minuten, gehen Sie dann zurück und versuchen Sie es noch einmal. Der Code bleibt gültig.',
-  crossSite: 'Diese Anfrage kam von einer anderen Website',
-  crossSiteText: 'Öffnen Sie den Link, den das Gerät anzeigt, oder geben Sie den Code des Geräts ein.',
-  notAForm: 'Der Code konnte nicht gelesen werden',
-  notAFormText: 'Geben Sie den Code auf der Seite dieses Hubs ein.',
-  malformedRequest: 'Diese Adresse ist ungültig',
-  malformedRequestText:
-    'Öffnen Sie noch einmal den Link, den das Gerät anzeigt, oder geben Sie den Code des Geräts ein.',
   typeCode: 'Code eingeben',
   tooManyAttempts: 'Zu viele falsche Codes',
   tooManyAttemptsText: (seconds) => `Warten Sie ${seconds} s und geben Sie den Code dann noch einmal ein.`,
@@ -70,12 +61,10 @@ export const portalCode: typeof english.portalCode = {
 const LOST = 'Die Antwort des Portals ist nicht angekommen.';
 
 export const loginResult: typeof english.loginResult = {
-  connected: (appliance) => `${appliance} ist verbunden`,
-  severalConnected: (appliances) => `${appliances} sind verbunden`,
+  connected: (appliances, count) => `${appliances} ${count === 1 ? 'ist' : 'sind'} verbunden`,
   connectedText:
     'Sie können diese Seite schließen. Die Geräte holen sich ihren Zugang selbst; die Seite des Hubs zeigt, wann sie es getan haben.',
-  notConnectedYet: (appliance) => `${appliance} ist noch nicht verbunden`,
-  severalNotConnectedYet: (appliances) => `${appliances} sind noch nicht verbunden`,
+  notConnectedYet: (appliances, count) => `${appliances} ${count === 1 ? 'ist' : 'sind'} noch nicht verbunden`,
   loginFailures: {
     code_refused: 'Das Portal hat diese Anmeldung nicht mehr akzeptiert, vielleicht weil sie zu lange gedauert hat.',
     answer_lost: LOST,
@@ -86,11 +75,9 @@ export const loginResult: typeof english.loginResult = {
   reopenLink: 'Öffnen Sie den Anmeldelink noch einmal und melden Sie sich an.',
   useNewLink:
     'Der Hub erstellt einen neuen Link. Dieser erscheint dort, wo Sie den alten gefunden haben. Öffnen Sie den neuen Link und melden Sie sich noch einmal an.',
-  connecting: (appliance) => `${appliance} wird verbunden`,
-  severalConnecting: (appliances) => `${appliances} werden verbunden`,
+  connecting: (appliances, count) => `${appliances} ${count === 1 ? 'wird' : 'werden'} verbunden`,
   connectingText: 'Der Hub wartet auf das Portal. Diese Seite aktualisiert sich automatisch.',
-  notConnected: (appliance) => `${appliance} ist nicht verbunden`,
-  severalNotConnected: (appliances) => `${appliances} sind nicht verbunden`,
+  notConnected: (appliances, count) => `${appliances} ${count === 1 ? 'ist' : 'sind'} nicht verbunden`,
   reasons: {
     refused_by_user: 'Der Zugang wurde nicht erlaubt, oder das Portal hat ihn abgelehnt.',
     expired: 'Die Zeit für diese Anmeldung ist abgelaufen.',

@@ -74,12 +74,8 @@ export const pairing: typeof english.pairing = {
   confirm: 'Ja, diese Anmeldung verwenden',
   exchanging: 'Jemand hat sich angemeldet',
   exchangingText: 'Der Hub holt den Zugang vom Portal. Das dauert ein paar Sekunden.',
-  connected: (appliance) => `${appliance} ist verbunden`,
-  severalConnected: (appliances) => `${appliances} sind verbunden`,
   connectedText: 'Die Geräte holen sich ihren Zugang selbst. Die Übersicht zeigt, wann sie es getan haben.',
   superseded: 'Dieser Anmeldelink ist nicht mehr gültig',
-  failed: (appliance) => `${appliance} ist nicht verbunden`,
-  severalFailed: (appliances) => `${appliances} sind nicht verbunden`,
   nextSteps: {
     refused: 'Wenn das ein Versehen war, fordern Sie einen neuen Link an und erlauben Sie diesmal den Zugang.',
     fresh: 'Fordern Sie einen neuen Link an und melden Sie sich noch einmal an.',

@@ -45,7 +45,6 @@ export const setupCode: typeof english.setupCode = {
 };
 
 export const signedInBrowsers: typeof english.signedInBrowsers = {
-  link: 'Angemeldete Browser',
   heading: 'Angemeldete Browser',
   intro:
     'Melden Sie jeden Browser ab, den Sie nicht kennen. Wer den Einrichtungscode kennt, kann sich wieder anmelden. Wenn ein Fremder ihn kennen könnte, erstellen Sie einen neuen Code: Dieser Befehl auf dem Hub tut das und meldet alle ab:',

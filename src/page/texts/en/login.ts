@@ -33,8 +33,6 @@ export const userCode = {
   loginInstead: 'Log in at the portal instead',
   connectedAlready: 'The hub is connected with this login already, so nobody needs to log in at the portal.',
   allow: 'Allow',
-  refuse: 'Refuse',
-  unreachable: 'The portal cannot be reached',
   unreachableText:
     'The hub cannot reach the portal at the moment. Check the internet connection of this home. The code stays valid.',
   tryAgain: 'Try again',
@@ -44,12 +42,6 @@ export const userCode = {
   typeNewCode: 'Type the new code',
   tooManyPairings: 'Too many appliances are waiting for a login',
   tooManyPairingsText: 'Wait a few minutes, then go back and try again. The code stays valid.',
-  crossSite: 'This request came from another website',
-  crossSiteText: 'Open the link that the appliance shows, or type the appliance’s code.',
-  notAForm: 'The code could not be read',
-  notAFormText: 'Type the code on this hub’s page.',
-  malformedRequest: 'This address is not valid',
-  malformedRequestText: 'Open the link that the appliance shows once more, or type the appliance’s code.',
   typeCode: 'Type the code',
   tooManyAttempts: 'Too many wrong codes',
   tooManyAttemptsText: (seconds: number) => `Wait ${seconds} s, then type the code again.`,
@@ -76,12 +68,11 @@ const LOST = 'The portal’s answer was lost on the way.';
 
 /** The last page of a login: the state or the result of a pairing. */
 export const loginResult = {
-  connected: (appliance: string) => `${appliance} is connected`,
-  severalConnected: (appliances: string) => `${appliances} are connected`,
+  connected: (appliances: string, count: number) => `${appliances} ${count === 1 ? 'is' : 'are'} connected`,
   connectedText:
     'You can close this page. The appliances fetch their access by themselves; the hub’s page shows when they did.',
-  notConnectedYet: (appliance: string) => `${appliance} is not connected yet`,
-  severalNotConnectedYet: (appliances: string) => `${appliances} are not connected yet`,
+  notConnectedYet: (appliances: string, count: number) =>
+    `${appliances} ${count === 1 ? 'is' : 'are'} not connected yet`,
   /** Failures between a login and the grant, after which a person can log in again. */
   loginFailures: {
     code_refused: 'The portal no longer accepted this login, perhaps because it took too long.',
@@ -93,11 +84,9 @@ export const loginResult = {
   unconfirmedTooLate: 'Nobody has confirmed this login in time.',
   reopenLink: 'Open the login link again and log in.',
   useNewLink: 'The hub makes a new link, which appears where you found this one. Open it and log in again.',
-  connecting: (appliance: string) => `${appliance} is being connected`,
-  severalConnecting: (appliances: string) => `${appliances} are being connected`,
+  connecting: (appliances: string, count: number) => `${appliances} ${count === 1 ? 'is' : 'are'} being connected`,
   connectingText: 'The hub is waiting for the portal. This page updates automatically.',
-  notConnected: (appliance: string) => `${appliance} is not connected`,
-  severalNotConnected: (appliances: string) => `${appliances} are not connected`,
+  notConnected: (appliances: string, count: number) => `${appliances} ${count === 1 ? 'is' : 'are'} not connected`,
   reasons: {
     refused_by_user: 'Somebody did not allow the access, or the portal refused it.',
     expired: 'The time for this login has expired.',

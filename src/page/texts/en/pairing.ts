@@ -83,12 +83,8 @@ export const pairing = {
   confirm: 'Yes, use this login',
   exchanging: 'Somebody has logged in',
   exchangingText: 'The hub is getting the access from the portal. This takes a few seconds.',
-  connected: (appliance: string) => `${appliance} is connected`,
-  severalConnected: (appliances: string) => `${appliances} are connected`,
   connectedText: 'The appliances fetch their access by themselves. The overview shows when they did.',
   superseded: 'This login link is no longer valid',
-  failed: (appliance: string) => `${appliance} is not connected`,
-  severalFailed: (appliances: string) => `${appliances} are not connected`,
   /** What to do next. */
   nextSteps: {
     refused: 'If that was a mistake, get a new link and allow the access this time.',
