@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { type Administration, STATUS_FIELDS, type StatusReport } from '../core/administration.ts';
 import type { Clock, Timers } from '../core/clock.ts';
-import type { LoginStatus } from '../core/connections/connection-status.ts';
 import { isVolatile } from '../core/status-field.ts';
 import type { AuthenticatedRoutes } from './sign-in/authenticated-routes.ts';
 
@@ -33,7 +32,7 @@ interface Subscriber {
 }
 
 /** What {@link LiveUpdates} needs. */
-export interface LiveUpdatesOptions {
+interface LiveUpdatesOptions {
   readonly administration: Pick<Administration, 'status' | 'pairingsVersion'>;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -109,8 +108,7 @@ export class LiveUpdates {
     const before = this.#fingerprint;
     const startedAt = clock.now().uptime;
     const status = await administration.status().catch(() => null);
-    const fingerprint =
-      status === null ? before : fingerprintOf({ ...status, pairings: administration.pairingsVersion() }, startedAt);
+    const fingerprint = status === null ? before : fingerprintOf(status, administration.pairingsVersion(), startedAt);
     if (this.#polling !== run) return;
     this.#fingerprint = fingerprint;
     const isChanged = before !== null && fingerprint !== null && hasChanged(before, fingerprint);
@@ -122,12 +120,10 @@ export class LiveUpdates {
 
   #broadcast(text: string, now: number): void {
     this.#lastSentAt = now;
-    for (const subscriber of this.#subscribers) this.#send(subscriber, text);
-  }
-
-  #send(subscriber: Subscriber, text: string): void {
-    if (subscriber.stream.writableLength > MAX_UNREAD_BYTES) subscriber.stream.destroy();
-    else subscriber.stream.write(text);
+    for (const { stream } of this.#subscribers) {
+      if (stream.writableLength > MAX_UNREAD_BYTES) stream.destroy();
+      else stream.write(text);
+    }
   }
 }
 
@@ -137,10 +133,6 @@ const USAGE_INTERVAL = 300_000;
 /** A planned refresh may seem to move by this many ms, because the status has whole seconds. */
 const DUE_TOLERANCE_MS = 10_000;
 
-const VOLATILE_NAMES: ReadonlySet<string> = new Set(
-  Object.entries(STATUS_FIELDS).flatMap(([name, field]) => (isVolatile(field) ? name : [])),
-);
-
 /** What pages show of the hub, without the values that change every second. */
 interface StatusFingerprint {
   readonly content: string;
@@ -149,51 +141,33 @@ interface StatusFingerprint {
 }
 
 /**
- * @param status the status, and a version that changes with every pairing
+ * @param pairings a version that changes with every pairing
  * @param uptime on the boot clock, in ms
  */
-function fingerprintOf(
-  { hub, connections, appliances, conditions, notices, pairings }: StatusReport & { readonly pairings?: string },
-  uptime: number,
-): StatusFingerprint {
-  const { registrationOpenFor, ...stableHub } = hub;
-  // A page is not shown anew for each request of an appliance.
-  const stableAppliances = appliances.map(({ tokens, refused, lastToken, usage: _, ...appliance }) => ({
-    ...stableLogin(appliance),
-    refusals: refused && Math.floor(Math.log2(refused.count)),
-    served: lastToken && Math.floor(Date.parse(lastToken) / USAGE_INTERVAL),
-  }));
+function fingerprintOf(status: StatusReport, pairings: string | undefined, uptime: number): StatusFingerprint {
   return {
-    content: JSON.stringify([
-      { ...stable(stableHub), open: registrationOpenFor !== undefined },
-      stableAppliances,
-      connections.map(stableLogin),
-      [...conditions, ...notices].map(({ code, appliance, connection, severity, since }) => [
-        code,
-        appliance,
-        connection,
-        severity,
-        since,
-      ]),
-      pairings,
-    ]),
-    refreshDueTimes: connections.map(({ refreshIn }) => (refreshIn === null ? null : uptime + refreshIn * 1000)),
+    content: JSON.stringify({ ...status, pairings }, stableValue),
+    refreshDueTimes: status.connections.map(({ refreshIn }) => (refreshIn === null ? null : uptime + refreshIn * 1000)),
   };
 }
 
-/** An appliance or a connection without the values that change every second. */
-function stableLogin({ problem, ...login }: LoginStatus) {
-  return {
-    ...stable(login),
-    serves: login.expiresIn !== null && login.expiresIn > 0,
-    // Without the message, which may count seconds.
-    problem: problem && { code: problem.code, since: problem.since },
-  };
-}
+/** Numbers of seconds, which change with time alone. */
+const SECONDS: ReadonlySet<string> = new Set([
+  'registrationOpenFor',
+  ...Object.entries(STATUS_FIELDS).flatMap(([name, field]) => (isVolatile(field) ? name : [])),
+]);
 
-/** The members without those that change with time alone, or with each token. */
-function stable(status: object): object {
-  return Object.fromEntries(Object.entries(status).filter(([name]) => !VOLATILE_NAMES.has(name)));
+/** Members that change with time or with each token, and messages, which may count seconds. */
+const UNSTABLE: readonly string[] = ['tokens', 'usage', 'lastSeen', 'message'];
+
+/** The value of a member without what changes too often for a page to be shown anew. */
+function stableValue(name: string, value: unknown): unknown {
+  if (UNSTABLE.includes(name)) return undefined;
+  if (name === 'lastToken' && typeof value === 'string') return Math.floor(Date.parse(value) / USAGE_INTERVAL);
+  if (typeof value !== 'number') return value;
+  // Of refused requests.
+  if (name === 'count') return Math.floor(Math.log2(value));
+  return SECONDS.has(name) ? value > 0 : value;
 }
 
 /** Whether a page would look different for the two. */

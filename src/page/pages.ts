@@ -2,13 +2,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Administration } from '../core/administration.ts';
 import type { Timers } from '../core/clock.ts';
 import type { LanService } from '../core/lan-service.ts';
+import type { Named } from '../core/name.ts';
 import type { Random } from '../core/random.ts';
 import type { SetupAccess } from '../core/setup-access.ts';
 import { FORM_MEDIA_TYPE } from '../system/http/form.ts';
 import type { RateLimiterContext } from '../system/limits/client-rate-limiter.ts';
-import { serveAddAppliance } from './add-appliance/add-appliance.ts';
+import { type IssuedByForm, serveAddAppliance } from './add-appliance/add-appliance.ts';
 import { serveCredentials } from './add-appliance/credentials.ts';
-import { CredentialsCache } from './add-appliance/credentials-cache.ts';
 import { serveAppliances } from './appliance/appliance.ts';
 import { serveCallback, serveNextLogin, serveStatefulCallback } from './callback/callback.ts';
 import { serveShortLink } from './callback/short-link.ts';
@@ -24,6 +24,7 @@ import { LoginHosts } from './pairing/login-hosts.ts';
 import { servePairing } from './pairing/pairing.ts';
 import { servePortals } from './portals/portals.ts';
 import { serveScripts } from './scripts.ts';
+import { SentForms } from './sent-forms.ts';
 import { AuthenticatedRoutes } from './sign-in/authenticated-routes.ts';
 import { serveSetupCode } from './sign-in/setup-code.ts';
 import { serveSignIn } from './sign-in/sign-in.ts';
@@ -65,7 +66,8 @@ export interface Pages {
 export function openPages(options: PagesOptions): Pages {
   const { service, access, hubName, ingressUsers = [] } = options;
   const live = new LiveUpdates(options);
-  const cache = new CredentialsCache(options);
+  const issued = new SentForms<IssuedByForm>(options.timers);
+  const added = new SentForms<Named>(options.timers);
   const hosts = new LoginHosts();
 
   /** The pages that the hub's own address and a reverse proxy show alike. */
@@ -73,10 +75,10 @@ export function openPages(options: PagesOptions): Pages {
     serveScripts(app);
     live.serve(guard);
     serveOverview(guard, options);
-    serveAddAppliance(guard, { ...options, cache });
-    serveCredentials(guard, { ...options, cache });
+    serveAddAppliance(guard, { ...options, issued });
+    serveCredentials(guard, { ...options, issued });
     serveAppliances(guard, options);
-    serveAddConnection(guard, options);
+    serveAddConnection(guard, { ...options, added });
     serveConnections(guard, options);
     servePortals(guard, options);
     servePairing(guard, { ...options, hosts });
@@ -133,7 +135,8 @@ export function openPages(options: PagesOptions): Pages {
     },
     close() {
       live.close();
-      cache.close();
+      issued.close();
+      added.close();
     },
   };
 }

@@ -1,4 +1,5 @@
 import { html } from 'ghtml';
+import type { IssuedCredentials } from '../../core/administration.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure, type FailureCode } from '../../core/failure.ts';
@@ -12,21 +13,27 @@ import { readQuery } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { AuthenticatedRequest, PageContext } from '../page-context.ts';
 import { credentialsPath } from '../paths.ts';
+import type { SentForms } from '../sent-forms.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-import type { CredentialsCache } from './credentials-cache.ts';
+
+/** Credentials, and whether they were issued for a new appliance. */
+export interface IssuedByForm {
+  readonly credentials: IssuedCredentials;
+  readonly isNewAppliance: boolean;
+}
 
 /** What the pages that issue and show credentials need. */
 export interface CredentialPagesOptions {
   readonly administration: AdministrationView;
   readonly random: Random;
-  readonly cache: CredentialsCache;
+  readonly issued: SentForms<IssuedByForm>;
 }
 
 /** Serves the form that adds an appliance. */
 export function serveAddAppliance(
   guard: AuthenticatedRoutes,
-  { administration, random, cache }: CredentialPagesOptions,
+  { administration, random, issued }: CredentialPagesOptions,
 ): void {
   async function send(
     req: AuthenticatedRequest,
@@ -67,7 +74,7 @@ export function serveAddAppliance(
     if (Object.keys(problems).length > 0) return send(submission, 400, token, typed, problems);
     try {
       const { name, scope, portal } = login;
-      await cache.getOrIssue(session, token, name, async () => ({
+      await issued.getOrRun(session, token, name, async () => ({
         credentials: await submission.administration.addAppliance(name, {
           connections: connection === '' ? [] : [connection],
           scope: scope || null,

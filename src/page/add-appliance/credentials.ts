@@ -13,13 +13,17 @@ import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-pa
 import type { AuthenticatedRequest, PageContext } from '../page-context.ts';
 import { addAppliancePath, appliancePath, connectionPath, credentialsPath } from '../paths.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
-import { type CredentialPagesOptions, createIdempotencyKey, readIdempotencyKey } from './add-appliance.ts';
-import type { CachedCredentials } from './credentials-cache.ts';
+import {
+  type CredentialPagesOptions,
+  createIdempotencyKey,
+  type IssuedByForm,
+  readIdempotencyKey,
+} from './add-appliance.ts';
 
 /** Serves the rotation of an appliance's secret, and the page that shows issued credentials. */
 export function serveCredentials(
   guard: AuthenticatedRoutes,
-  { administration, random, cache }: CredentialPagesOptions,
+  { administration, random, issued }: CredentialPagesOptions,
 ): void {
   function sendConfirmation(
     req: AuthenticatedRequest,
@@ -43,7 +47,7 @@ export function serveCredentials(
     const { form, session, reply } = submission;
     const token = readIdempotencyKey(form) ?? createIdempotencyKey(random);
     try {
-      await cache.getOrIssue(session, token, name, async () => ({
+      await issued.getOrRun(session, token, name, async () => ({
         credentials: await submission.administration.rotateSecret(name, form.get('replace_keys') === 'yes'),
         isNewAppliance: false,
       }));
@@ -58,11 +62,11 @@ export function serveCredentials(
   guard.page('/credentials/:form/:name', async (req) => {
     const { context, session } = req;
     const [form, name] = [pathParameter(req, 'form'), pathParameter(req, 'name')];
-    const cached = await cache.find(session, form, name);
-    if (cached !== null) {
+    const found = await issued.find(session, form, name);
+    if (found !== null) {
       const done = `${credentialsPath(form, name)}/done`;
       const status = await administration.status();
-      const appliance = status.appliances.find((one) => one.name === cached.credentials.name);
+      const appliance = status.appliances.find((one) => one.name === found.credentials.name);
       const isConnected = appliance?.state === 'active' || appliance?.state === 'retrying';
       const used = appliance === undefined ? [] : usedConnections(appliance, status.connections);
       const login = used.find((one) => one.name === appliance?.connection);
@@ -72,7 +76,7 @@ export function serveCredentials(
         sharedLogin: login?.own === true ? '' : (login?.name ?? ''),
         used,
       };
-      return sendInstallerPage(req, 200, credentialsPage(cached, context, session, done, shown));
+      return sendInstallerPage(req, 200, credentialsPage(found, context, session, done, shown));
     }
     const { adding, appliance } = context.texts;
     const back = { href: '/', text: appliance.backToOverview };
@@ -81,7 +85,7 @@ export function serveCredentials(
 
   guard.form('/credentials/:form/:name/done', async (submission) => {
     const name = pathParameter(submission, 'name');
-    cache.delete(submission.session, pathParameter(submission, 'form'), name);
+    issued.delete(submission.session, pathParameter(submission, 'form'), name);
     const { form } = submission;
     const next = form.get('next') === 'add' ? addAppliancePath(form.get('login') || undefined) : appliancePath(name);
     return submission.reply.redirect(next, 303);
@@ -108,7 +112,7 @@ const OWN_CONNECTION: ShownConnection = { connected: null, hasOthers: false, sha
  * @param done the path of the form for "Done"
  */
 export function credentialsPage(
-  { credentials: issued, isNewAppliance }: CachedCredentials,
+  { credentials: issued, isNewAppliance }: IssuedByForm,
   { texts }: PageContext,
   session: PageSession,
   done: string,

@@ -10,6 +10,7 @@ import { renderTextField } from '../form-field.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { AuthenticatedRequest, PageContext } from '../page-context.ts';
 import { connectionPath } from '../paths.ts';
+import type { SentForms } from '../sent-forms.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 
@@ -17,10 +18,8 @@ import type { Texts } from '../texts/en.ts';
 interface AddConnectionOptions {
   readonly administration: AdministrationView;
   readonly random: Random;
+  readonly added: SentForms<Named>;
 }
-
-/** Forms that are remembered, so that a connection is added once, however often its form is sent. */
-const MAX_REMEMBERED_FORMS = 50;
 
 /** The fields of the form, as typed. */
 interface ConnectionForm {
@@ -35,26 +34,13 @@ type FieldErrors = Partial<Record<keyof ConnectionForm, string>>;
 const EMPTY_FORM: ConnectionForm = { name: '', scope: '', portal: '' };
 
 /** Serves the form that adds a connection for appliances to share. */
-export function serveAddConnection(guard: AuthenticatedRoutes, { administration, random }: AddConnectionOptions): void {
-  const sentForms = new Map<string, Promise<Named>>();
-
+export function serveAddConnection(
+  guard: AuthenticatedRoutes,
+  { administration, random, added }: AddConnectionOptions,
+): void {
   function send(req: AuthenticatedRequest, status: number, key: string, typed: ConnectionForm, problems: FieldErrors) {
     const portals = administration.portals();
     return sendInstallerPage(req, status, addConnectionPage(req.context, req.session, key, portals, typed, problems));
-  }
-
-  /** Adds the connection of a form, unless the form was sent before. */
-  async function addOnce(formId: string, add: () => Promise<Named>): Promise<Named> {
-    const adding = sentForms.get(formId) ?? add();
-    sentForms.set(formId, adding);
-    const [oldest] = sentForms.keys();
-    if (sentForms.size > MAX_REMEMBERED_FORMS && oldest !== undefined) sentForms.delete(oldest);
-    try {
-      return await adding;
-    } catch (error) {
-      sentForms.delete(formId);
-      throw error;
-    }
   }
 
   guard.page('/connections/add', async (req) => {
@@ -75,10 +61,10 @@ export function serveAddConnection(guard: AuthenticatedRoutes, { administration,
     const problems = validateLogin(typed, administration.portals(), context.texts);
     if (Object.keys(problems).length > 0) return send(submission, 400, key, typed, problems);
     try {
-      const added = await addOnce(JSON.stringify([session.csrfToken, key, name]), () =>
+      const connection = await added.getOrRun(session, key, name, () =>
         submission.administration.addConnection(name, scope || null, portal || null),
       );
-      return reply.redirect(connectionPath(added.name), 303);
+      return reply.redirect(connectionPath(connection.name), 303);
     } catch (error) {
       const problem = error instanceof Failure ? fieldErrorsFor(error.code, context.texts) : null;
       if (problem === null) throw error;
