@@ -1,10 +1,15 @@
 import type { Administration, StatusReport } from '../core/administration.ts';
 import type { ApplianceStatus } from '../core/appliances/appliance-status.ts';
+import type { Clock, Timers } from '../core/clock.ts';
 import type { ConnectionStatus } from '../core/connections/connection-status.ts';
 import { Failure } from '../core/failure.ts';
-import { findNamed } from '../core/name.ts';
+import type { LanService } from '../core/lan-service.ts';
+import { findNamed, type Named } from '../core/name.ts';
+import type { Random } from '../core/random.ts';
 import { pathParameter } from './http.ts';
 import type { AuthenticatedRequest } from './page-context.ts';
+import type { LoginHosts } from './pairing/login-hosts.ts';
+import type { IssuedByForm, SentForms } from './sent-forms.ts';
 
 /**
  * What pages read of the hub. Whatever they change goes through the request's own administration
@@ -24,6 +29,20 @@ export type AdministrationView = Pick<
   | 'getBatch'
   | 'followPairing'
 >;
+
+/** What the installer's pages are made with. */
+export interface PageServices {
+  readonly administration: AdministrationView;
+  readonly service: LanService;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+  /** The credentials that forms have issued. */
+  readonly issued: SentForms<IssuedByForm>;
+  /** The connections that forms have added. */
+  readonly added: SentForms<Named>;
+  readonly hosts: LoginHosts;
+}
 
 /** The appliance that a request's path names, within the hub's status. @throws Failure `appliance_unknown` */
 export async function findAppliance(

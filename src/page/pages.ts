@@ -7,7 +7,7 @@ import type { Random } from '../core/random.ts';
 import type { SetupAccess } from '../core/setup-access.ts';
 import { FORM_MEDIA_TYPE } from '../system/http/form.ts';
 import type { RateLimiterContext } from '../system/limits/client-rate-limiter.ts';
-import { type IssuedByForm, serveAddAppliance } from './add-appliance/add-appliance.ts';
+import { serveAddAppliance } from './add-appliance/add-appliance.ts';
 import { serveCredentials } from './add-appliance/credentials.ts';
 import { serveAppliances } from './appliance/appliance.ts';
 import { serveCallback, serveNextLogin, serveStatefulCallback } from './callback/callback.ts';
@@ -24,7 +24,7 @@ import { LoginHosts } from './pairing/login-hosts.ts';
 import { servePairing } from './pairing/pairing.ts';
 import { servePortals } from './portals/portals.ts';
 import { serveScripts } from './scripts.ts';
-import { SentForms } from './sent-forms.ts';
+import { type IssuedByForm, SentForms } from './sent-forms.ts';
 import { AuthenticatedRoutes } from './sign-in/authenticated-routes.ts';
 import { serveSetupCode } from './sign-in/setup-code.ts';
 import { serveSignIn } from './sign-in/sign-in.ts';
@@ -69,20 +69,21 @@ export function openPages(options: PagesOptions): Pages {
   const issued = new SentForms<IssuedByForm>(options.timers);
   const added = new SentForms<Named>(options.timers);
   const hosts = new LoginHosts();
+  const services = { ...options, issued, added, hosts };
 
   /** The pages that the hub's own address and a reverse proxy show alike. */
   function serveInstallerPages(app: FastifyInstance, guard: AuthenticatedRoutes): void {
     serveScripts(app);
     live.serve(guard);
-    serveOverview(guard, options);
-    serveAddAppliance(guard, { ...options, issued });
-    serveCredentials(guard, { ...options, issued });
-    serveAppliances(guard, options);
-    serveAddConnection(guard, { ...options, added });
-    serveConnections(guard, options);
-    servePortals(guard, options);
-    servePairing(guard, { ...options, hosts });
-    serveDeviceFlowApproval(guard, options);
+    serveOverview(guard, services);
+    serveAddAppliance(guard, services);
+    serveCredentials(guard, services);
+    serveAppliances(guard, services);
+    serveAddConnection(guard, services);
+    serveConnections(guard, services);
+    servePortals(guard, services);
+    servePairing(guard, services);
+    serveDeviceFlowApproval(guard, services);
   }
 
   return {

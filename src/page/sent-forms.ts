@@ -1,5 +1,12 @@
+import type { IssuedCredentials } from '../core/administration.ts';
 import type { Timers } from '../core/clock.ts';
 import type { PageSession } from '../core/setup-access.ts';
+
+/** Credentials, and whether they were issued for a new appliance. */
+export interface IssuedByForm {
+  readonly credentials: IssuedCredentials;
+  readonly isNewAppliance: boolean;
+}
 
 /** How long a result is kept, in ms: rotating a phone or going back may reload a page or send a form again. */
 const RESULT_TTL_MS = 600_000;

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Administration } from '../../src/core/administration.ts';
+import type { PageServices } from '../../src/page/administration-view.ts';
 import { serveAppliances } from '../../src/page/appliance/appliance.ts';
 import type { FormSubmission } from '../../src/page/page-context.ts';
 import type { AuthenticatedRoutes } from '../../src/page/sign-in/authenticated-routes.ts';
@@ -16,7 +17,8 @@ test('a slow refresh on the appliance page continues after the redirect', async 
   const status = async () => ({ appliances: [{ name: 'wallbox', connection: 'wallbox' }] });
   const refresh = () => new Promise(() => undefined);
   const administration = { refresh, status } as unknown as Administration;
-  serveAppliances(guard as unknown as AuthenticatedRoutes, { administration, clock: systemClock(), timers });
+  const services = { administration, clock: systemClock(), timers } as unknown as PageServices;
+  serveAppliances(guard as unknown as AuthenticatedRoutes, services);
   const redirects: string[] = [];
   const reply = { redirect: (path: string) => void redirects.push(path) };
   const submission = { request: { params: { name: 'wallbox' } }, reply, administration };

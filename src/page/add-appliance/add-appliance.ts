@@ -1,40 +1,22 @@
 import { html } from 'ghtml';
-import type { IssuedCredentials } from '../../core/administration.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure, type FailureCode } from '../../core/failure.ts';
 import { checkTitle, MAX_TITLE_LENGTH, type Named } from '../../core/name.ts';
 import type { Random } from '../../core/random.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import type { AdministrationView } from '../administration-view.ts';
+import type { PageServices } from '../administration-view.ts';
 import { renderConnectionChoice, renderPortalChoice, sharableConnections } from '../appliance/connection-choice.ts';
 import { renderTextField } from '../form-field.ts';
 import { readQuery } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { AuthenticatedRequest, PageContext } from '../page-context.ts';
 import { credentialsPath } from '../paths.ts';
-import type { SentForms } from '../sent-forms.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 
-/** Credentials, and whether they were issued for a new appliance. */
-export interface IssuedByForm {
-  readonly credentials: IssuedCredentials;
-  readonly isNewAppliance: boolean;
-}
-
-/** What the pages that issue and show credentials need. */
-export interface CredentialPagesOptions {
-  readonly administration: AdministrationView;
-  readonly random: Random;
-  readonly issued: SentForms<IssuedByForm>;
-}
-
 /** Serves the form that adds an appliance. */
-export function serveAddAppliance(
-  guard: AuthenticatedRoutes,
-  { administration, random, issued }: CredentialPagesOptions,
-): void {
+export function serveAddAppliance(guard: AuthenticatedRoutes, { administration, random, issued }: PageServices): void {
   async function send(
     req: AuthenticatedRequest,
     status: number,
@@ -133,8 +115,8 @@ function isValid(check: () => unknown): boolean {
   }
 }
 
-/** The error of a failure, at the field that caused it; null if no field did. */
-function fieldErrorsFor(code: FailureCode, { adding, connectionChoice }: Texts): FieldErrors | null {
+/** The error of a failure, at the field of a form that adds an appliance or a connection; null if no field caused it. */
+export function fieldErrorsFor(code: FailureCode, { adding, connectionChoice }: Texts): FieldErrors | null {
   switch (code) {
     case 'appliance_exists':
       return { name: adding.nameTaken };

@@ -3,7 +3,7 @@ import { html } from 'ghtml';
 import { Failure } from '../../core/failure.ts';
 import type { Named } from '../../core/name.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import { findAppliance } from '../administration-view.ts';
+import { findAppliance, type PageServices } from '../administration-view.ts';
 import { confirmationPage, secretRotationConfirmation } from '../appliance/confirmations.ts';
 import { connectableConnections, usedConnections } from '../appliance/connection-choice.ts';
 import { icon, qrSvg, withCopyButton } from '../elements.ts';
@@ -12,19 +12,12 @@ import { pathParameter } from '../http.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { AuthenticatedRequest, PageContext } from '../page-context.ts';
 import { addAppliancePath, appliancePath, connectionPath, credentialsPath } from '../paths.ts';
+import type { IssuedByForm } from '../sent-forms.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
-import {
-  type CredentialPagesOptions,
-  createIdempotencyKey,
-  type IssuedByForm,
-  readIdempotencyKey,
-} from './add-appliance.ts';
+import { createIdempotencyKey, readIdempotencyKey } from './add-appliance.ts';
 
 /** Serves the rotation of an appliance's secret, and the page that shows issued credentials. */
-export function serveCredentials(
-  guard: AuthenticatedRoutes,
-  { administration, random, issued }: CredentialPagesOptions,
-): void {
+export function serveCredentials(guard: AuthenticatedRoutes, { administration, random, issued }: PageServices): void {
   function sendConfirmation(
     req: AuthenticatedRequest,
     status: number,

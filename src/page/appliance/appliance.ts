@@ -2,7 +2,6 @@ import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import type { Administration, StatusReport } from '../../core/administration.ts';
 import type { ApplianceStatus } from '../../core/appliances/appliance-status.ts';
-import type { Clock, Timers } from '../../core/clock.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
 import { type Condition, concernsHub } from '../../core/health/condition.ts';
@@ -10,7 +9,7 @@ import type { Named } from '../../core/name.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
-import { type AdministrationView, findAppliance } from '../administration-view.ts';
+import { findAppliance, type PageServices } from '../administration-view.ts';
 import { titlesOf } from '../connection-names.ts';
 import { sendNothingChanged } from '../failures.ts';
 import { applianceHealth } from '../health.ts';
@@ -34,21 +33,11 @@ import { connectionsFor, renderOtherPermissions, usedConnections } from './conne
 import { renderHistory } from './history.ts';
 import { serveMove } from './move.ts';
 
-/** What the pages of appliances need. */
-interface AppliancePagesOptions {
-  readonly administration: AdministrationView;
-  readonly clock: Clock;
-  readonly timers: Timers;
-}
-
 /** How long a browser waits for a refresh, in ms. */
 const REFRESH_TIMEOUT_MS = 8000;
 
 /** Serves the page of each appliance, and its forms. */
-export function serveAppliances(
-  guard: AuthenticatedRoutes,
-  { administration, clock, timers }: AppliancePagesOptions,
-): void {
+export function serveAppliances(guard: AuthenticatedRoutes, { administration, clock, timers }: PageServices): void {
   function sendConfirmation(req: AuthenticatedRequest, confirmation: Confirmation): FastifyReply {
     return sendInstallerPage(req, 200, confirmationPage(confirmation, req.context, req.session));
   }

@@ -1,25 +1,20 @@
 import { html } from 'ghtml';
-import { Failure, type FailureCode } from '../../core/failure.ts';
+import { Failure } from '../../core/failure.ts';
 import { MAX_TITLE_LENGTH, type Named } from '../../core/name.ts';
-import type { Random } from '../../core/random.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import { createIdempotencyKey, readIdempotencyKey, validateLogin } from '../add-appliance/add-appliance.ts';
-import type { AdministrationView } from '../administration-view.ts';
+import {
+  createIdempotencyKey,
+  fieldErrorsFor,
+  readIdempotencyKey,
+  validateLogin,
+} from '../add-appliance/add-appliance.ts';
+import type { PageServices } from '../administration-view.ts';
 import { renderPortalChoice } from '../appliance/connection-choice.ts';
 import { renderTextField } from '../form-field.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { AuthenticatedRequest, PageContext } from '../page-context.ts';
 import { connectionPath } from '../paths.ts';
-import type { SentForms } from '../sent-forms.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
-import type { Texts } from '../texts/en.ts';
-
-/** What the form that adds a connection needs. */
-interface AddConnectionOptions {
-  readonly administration: AdministrationView;
-  readonly random: Random;
-  readonly added: SentForms<Named>;
-}
 
 /** The fields of the form, as typed. */
 interface ConnectionForm {
@@ -34,10 +29,7 @@ type FieldErrors = Partial<Record<keyof ConnectionForm, string>>;
 const EMPTY_FORM: ConnectionForm = { name: '', scope: '', portal: '' };
 
 /** Serves the form that adds a connection for appliances to share. */
-export function serveAddConnection(
-  guard: AuthenticatedRoutes,
-  { administration, random, added }: AddConnectionOptions,
-): void {
+export function serveAddConnection(guard: AuthenticatedRoutes, { administration, random, added }: PageServices): void {
   function send(req: AuthenticatedRequest, status: number, key: string, typed: ConnectionForm, problems: FieldErrors) {
     const portals = administration.portals();
     return sendInstallerPage(req, status, addConnectionPage(req.context, req.session, key, portals, typed, problems));
@@ -71,22 +63,6 @@ export function serveAddConnection(
       return send(submission, 400, key, typed, problem);
     }
   });
-}
-
-/** The error of a failure, at the field that caused it; null if no field did. */
-function fieldErrorsFor(code: FailureCode, { adding, addConnection }: Texts): FieldErrors | null {
-  switch (code) {
-    case 'connection_exists':
-      return { name: addConnection.nameTaken };
-    case 'name_invalid':
-      return { name: adding.nameInvalid };
-    case 'scope_invalid':
-      return { scope: adding.scopeInvalid };
-    case 'portal_unknown':
-      return { portal: adding.portalUnknown };
-    default:
-      return null;
-  }
 }
 
 /**

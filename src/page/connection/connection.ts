@@ -1,14 +1,13 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import type { StatusReport } from '../../core/administration.ts';
-import type { Clock, Timers } from '../../core/clock.ts';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Named } from '../../core/name.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
-import { type AdministrationView, findConnection } from '../administration-view.ts';
+import { findConnection, type PageServices } from '../administration-view.ts';
 import { renderEndingLink, renderHealth, renderLoginDetails } from '../appliance/appliance-fragments.ts';
 import { confirmationPage } from '../appliance/confirmations.ts';
 import { renderOtherPermissions } from '../appliance/connection-choice.ts';
@@ -24,21 +23,11 @@ import type { Texts } from '../texts/en.ts';
 import { connectionRemovalConfirmation, disconnectConfirmation } from './confirmations.ts';
 import { connectionUsers, MAX_SHOWN_USERS, renderConnectAction, renderUserList } from './connection-fragments.ts';
 
-/** What the pages of connections need. */
-interface ConnectionPagesOptions {
-  readonly administration: AdministrationView;
-  readonly clock: Clock;
-  readonly timers: Timers;
-}
-
 /** How long a browser waits for a refresh, in ms. */
 const REFRESH_TIMEOUT_MS = 8000;
 
 /** Serves the page of each connection, and its forms. An appliance's own connection is on the appliance's page. */
-export function serveConnections(
-  guard: AuthenticatedRoutes,
-  { administration, clock, timers }: ConnectionPagesOptions,
-): void {
+export function serveConnections(guard: AuthenticatedRoutes, { administration, clock, timers }: PageServices): void {
   async function sendConnectionPage(req: AuthenticatedRequest): Promise<FastifyReply> {
     const { connection, status } = await findConnection(req, administration);
     const { name, own } = connection;

@@ -1,12 +1,11 @@
 import { html } from 'ghtml';
 import { HUB_FIELDS, type HubStatus, type SiteHubStatus, type StatusReport } from '../../core/administration.ts';
-import type { Clock } from '../../core/clock.ts';
 import { type Condition, concernsHub, groupByAppliance } from '../../core/health/condition.ts';
 import type { Named } from '../../core/name.ts';
 import type { CloudChoice } from '../../core/portals/portal-administration.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { urlHost } from '../../system/addresses.ts';
-import type { AdministrationView } from '../administration-view.ts';
+import type { PageServices } from '../administration-view.ts';
 import {
   fieldRows,
   type PortalTitle,
@@ -40,14 +39,8 @@ const STATUS_COMMAND = 'latchkey status';
 /** How long appliances may register themselves, in seconds. */
 const REGISTRATION_SECONDS = 600;
 
-/** What the overview needs. */
-interface OverviewOptions {
-  readonly administration: AdministrationView;
-  readonly clock: Clock;
-}
-
 /** Serves the overview, and the forms that open and close registration. */
-export function serveOverview(guard: AuthenticatedRoutes, { administration, clock }: OverviewOptions): void {
+export function serveOverview(guard: AuthenticatedRoutes, { administration, clock }: PageServices): void {
   guard.page('/', async (req) => {
     const status = await administration.status();
     const { wall } = clock.now();

@@ -1,33 +1,23 @@
 import type { Administration } from '../../core/administration.ts';
-import type { Clock, Timers } from '../../core/clock.ts';
-import type { LanService, PairedConnection } from '../../core/lan-service.ts';
+import type { Timers } from '../../core/clock.ts';
+import type { PairedConnection } from '../../core/lan-service.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
-import { type AdministrationView, findAppliance } from '../administration-view.ts';
+import { findAppliance, type PageServices } from '../administration-view.ts';
 import { pagePathOf, titlesOf } from '../connection-names.ts';
 import { BROWSER_TOKEN_COOKIE, pathParameter, setCallbackCookie } from '../http.ts';
 import { redirectTo, sendInstallerPage } from '../installer-page.ts';
 import type { AuthenticatedRequest } from '../page-context.ts';
 import { pairingBatchPath, pairingPath } from '../paths.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
-import type { LoginHosts } from './login-hosts.ts';
 import { pairingBatchPage } from './pairing-batch-page.ts';
 import { pairingPage } from './pairing-page.ts';
 import { pathAbove, servePasteAddress } from './paste-address.ts';
 import { servePrintedLabels } from './printed-label.ts';
 
-/** What the pages for pairing need. */
-export interface PairingPagesOptions {
-  readonly administration: AdministrationView;
-  readonly service: Pick<LanService, 'browserToken'>;
-  readonly hosts: LoginHosts;
-  readonly clock: Clock;
-  readonly timers: Timers;
-}
-
 /** Serves pairing from the installer's page: one appliance, all in a batch, and by a printed label. */
 export function servePairing(
   guard: AuthenticatedRoutes,
-  { administration, service, hosts, clock, timers }: PairingPagesOptions,
+  { administration, service, hosts, clock, timers }: PageServices,
 ): void {
   /** Sets the cookie by which the callback recognises a browser that follows the login link, and records its way back. */
   function setBrowserBinding({ request, reply }: AuthenticatedRequest, { id, status }: PairingView): void {

@@ -3,13 +3,12 @@ import { Failure } from '../../core/failure.ts';
 import type { Named } from '../../core/name.ts';
 import type { NewPortal } from '../../core/portals/portal-administration.ts';
 import type { PortalCheck } from '../../core/portals/portal-status.ts';
-import type { Random } from '../../core/random.ts';
 import { Secret } from '../../core/secret.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { isLoopbackHost } from '../../system/addresses.ts';
 import { afterResponse } from '../../system/http/after-response.ts';
 import { createIdempotencyKey, renderApplianceForm } from '../add-appliance/add-appliance.ts';
-import type { AdministrationView } from '../administration-view.ts';
+import type { AdministrationView, PageServices } from '../administration-view.ts';
 import { titlesOf } from '../connection-names.ts';
 import { icon, withCopyButton } from '../elements.ts';
 import { failurePage } from '../failures.ts';
@@ -24,12 +23,6 @@ import { type CloudField, type CloudForm, findCloudForm } from './cloud-form.ts'
 
 /** The most characters of what people enter. */
 const MAX_LENGTH = 2000;
-
-/** What the pages of portals need. */
-export interface PortalPagesOptions {
-  readonly administration: AdministrationView;
-  readonly random: Random;
-}
 
 /** The form as it was sent: which portal it is about, and what was typed in each field. */
 interface TypedPortal {
@@ -47,7 +40,7 @@ type FieldErrors = Readonly<Record<string, string>>;
 const WAITING_RELOAD_SECONDS = 1;
 
 /** Serves the form that adds a portal, or takes the data of an added one again, and its result. */
-export function serveAddPortal(guard: AuthenticatedRoutes, options: PortalPagesOptions): void {
+export function serveAddPortal(guard: AuthenticatedRoutes, options: PageServices): void {
   const { administration } = options;
   servePortalAdded(guard, options);
   guard.page('/portals/add', async (req) => {
@@ -100,7 +93,7 @@ export function serveAddPortal(guard: AuthenticatedRoutes, options: PortalPagesO
 }
 
 /** Serves the result of the form. This hub does not know the portal yet, so the page waits for the next one. */
-function servePortalAdded(guard: AuthenticatedRoutes, { administration, random }: PortalPagesOptions): void {
+function servePortalAdded(guard: AuthenticatedRoutes, { administration, random }: PageServices): void {
   guard.page('/portals/added', async (req) => {
     const { texts } = req.context;
     const query = readQuery(req.request);

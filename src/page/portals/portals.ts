@@ -2,6 +2,7 @@ import { html } from 'ghtml';
 import type { CloudChoice } from '../../core/portals/portal-administration.ts';
 import type { PortalStatus } from '../../core/portals/portal-status.ts';
 import { afterResponse } from '../../system/http/after-response.ts';
+import type { PageServices } from '../administration-view.ts';
 import { renderRows } from '../appliance/appliance-fragments.ts';
 import { confirmationPage } from '../appliance/confirmations.ts';
 import { titlesOf } from '../connection-names.ts';
@@ -10,11 +11,11 @@ import { backLink, type InstallerPage, sendInstallerPage } from '../installer-pa
 import { addPortalPath } from '../paths.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-import { assertChangeable, type PortalPagesOptions, serveAddPortal } from './add-portal.ts';
+import { assertChangeable, serveAddPortal } from './add-portal.ts';
 import { HELPER_PORTAL, OTHER_CLOUD, renderCloudList } from './cloud-list.ts';
 
 /** Serves the list of the portals, and the forms that add and remove one. */
-export function servePortals(guard: AuthenticatedRoutes, options: PortalPagesOptions): void {
+export function servePortals(guard: AuthenticatedRoutes, options: PageServices): void {
   const { administration } = options;
   serveAddPortal(guard, options);
   guard.page('/portals', async (req) => {

@@ -1,7 +1,8 @@
 import type { FastifyReply } from 'fastify';
 import { html } from 'ghtml';
 import type { Administration } from '../../core/administration.ts';
-import type { FoundDeviceFlow, LanService } from '../../core/lan-service.ts';
+import type { FoundDeviceFlow } from '../../core/lan-service.ts';
+import type { PageServices } from '../administration-view.ts';
 import { joinTitles } from '../connection-names.ts';
 import { readQuery } from '../http.ts';
 import { csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
@@ -10,20 +11,11 @@ import { userCodePath } from '../paths.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import { approvalHeading, hasCurrentCode } from './user-code-pages.ts';
 
-/** What the approval of device flows needs. */
-interface ApprovalOptions {
-  readonly administration: Pick<Administration, 'status'>;
-  readonly service: Pick<LanService, 'findPairingByUserCode' | 'approveDeviceFlow' | 'refuseDeviceFlow'>;
-}
-
 /**
  * Serves the question whether an appliance that has begun a device flow may use its connection, which is connected
  * already. `/pair` leads here, and shows the result.
  */
-export function serveDeviceFlowApproval(
-  guard: AuthenticatedRoutes,
-  { administration, service }: ApprovalOptions,
-): void {
+export function serveDeviceFlowApproval(guard: AuthenticatedRoutes, { administration, service }: PageServices): void {
   guard.page('/pair/approve', async (req) => {
     const userCode = readQuery(req.request)?.get('user_code') ?? '';
     const found = await service.findPairingByUserCode(userCode);
@@ -45,7 +37,7 @@ export function serveDeviceFlowApproval(
 /** Sends the question to a browser that is signed in. */
 export async function sendApprovalPage(
   req: PageRequest,
-  administration: ApprovalOptions['administration'],
+  administration: Pick<Administration, 'status'>,
   found: FoundDeviceFlow,
 ): Promise<FastifyReply> {
   const { connections } = await administration.status();

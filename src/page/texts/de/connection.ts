@@ -39,8 +39,6 @@ export const addConnection: typeof english.addConnection = {
   title: 'Gemeinsame Anmeldung hinzufügen',
   text: 'Eine Anmeldung am Portal für mehrere Geräte. Fügen Sie sie hier hinzu, lassen Sie die Geräte sie nutzen und melden Sie sich einmal an.',
   nameHint: 'Zum Beispiel „Netatmo“ oder „Solar Dach“; höchstens 64 Zeichen.',
-  nameTaken:
-    'Eine Anmeldung mit diesem Namen gibt es schon. Die eigene Anmeldung eines Geräts heißt wie das Gerät. Wählen Sie einen anderen Namen.',
   scopeHint:
     'Welche Berechtigungen ihre Geräte am Portal brauchen (in vielen Anleitungen „Scope“). Alle bekommen dieselben. Das Feld darf leer bleiben.',
 };
@@ -57,7 +55,7 @@ export const connectionChoice: typeof english.connectionChoice = {
   hint: 'Wählen Sie eine vorhandene Anmeldung, wenn das Gerät sie mitnutzen soll. Es hat dann die Berechtigungen dieser Anmeldung.',
   gone: 'Diese Anmeldung gibt es nicht mehr. Wählen Sie eine andere.',
   nameIsLogin:
-    'Eine Anmeldung mit diesem Namen gibt es schon. Wählen Sie einen anderen Namen oder lassen Sie das Gerät diese Anmeldung nutzen.',
+    'Eine Anmeldung mit diesem Namen gibt es schon. Die eigene Anmeldung eines Geräts heißt wie das Gerät. Wählen Sie einen anderen Namen oder nutzen Sie diese Anmeldung.',
   connected: (name) => `Es nutzt die Anmeldung „${name}“. Sie ist verbunden: Niemand muss sich anmelden.`,
   removeText: (name) =>
     `Der Hub löscht das Gerät und sein Passwort. Die Anmeldung „${name}“ bleibt. Das lässt sich nicht rückgängig machen.`,

@@ -40,8 +40,6 @@ export const addConnection = {
   title: 'Add a login to share',
   text: 'One login at the portal for several appliances. Add it here, let the appliances use it, and log in once.',
   nameHint: 'Such as “Netatmo” or “Solar roof”; at most 64 characters.',
-  nameTaken:
-    'There is already a login with this name. The own login of an appliance has the appliance’s name. Choose another name.',
   scopeHint:
     'The permissions that its appliances need at the portal (“scope” in many manuals). All of them get the same ones. May stay empty.',
 };
@@ -59,7 +57,8 @@ export const connectionChoice = {
   ownOf: (appliance: string) => `${appliance} (its own login)`,
   hint: 'Choose an existing login if the appliance is to share it. It then has the permissions of that login.',
   gone: 'This login no longer exists. Choose another one.',
-  nameIsLogin: 'There is already a login with this name. Choose another name, or let the appliance use that login.',
+  nameIsLogin:
+    'There is already a login with this name. The own login of an appliance has the appliance’s name. Choose another name, or use that login.',
   /** The credentials of a new appliance whose login is connected already. */
   connected: (name: string) => `It uses the login “${name}”, which is connected: nobody needs to log in.`,
   /** Removing an appliance that shares a login. */
