@@ -8,6 +8,7 @@ import type { Hub } from '../hub/hub.ts';
 import { urlHost } from '../system/addresses.ts';
 import { isInContainer } from '../system/container.ts';
 import type { SystemdNotifier } from '../system/systemd-notifier.ts';
+import { exampleVariables } from './appliance/example-variables.ts';
 import { installDaemonCrashHandler, printStackTraces } from './terminal/crash.ts';
 import { printStderr, reportFailure } from './terminal/output.ts';
 import { onHangup, waitForTerminationSignal } from './terminal/signals.ts';
@@ -107,19 +108,14 @@ async function createReloads(running: Configuration, { config }: ServeOptions): 
   );
 }
 
-/** The variables for the examples of docs/appliances.md, as a line for a shell. */
+/** The address of the hub's page, and the variables for the examples of docs/appliances.md. */
 async function developerInstructions({ administration }: Hub, { portals }: Configuration): Promise<string> {
-  const { hub } = await administration.status();
-  const address = hub.address ?? '127.0.0.1';
-  const host = urlHost(address);
-  const variables = [
-    `HUB=https://${host}:${hub.httpsPort}`,
-    `HUB_HTTP=http://${host}:${hub.httpPort}`,
-    `PIN=${hub.caFingerprint}`,
-    ...portals.slice(0, 1).flatMap((portal) => (portal.type === 'helper' ? [`CLOUD=${portal.baseUrl}`] : [])),
-  ];
-  const page = `The hub's page is at https://${host}:${hub.httpsPort}/; "latchkey setup-code" shows the code to sign in.`;
-  return `${page}\nTo try an appliance:\n\n  export ${variables.join(' ')}\n`;
+  const { id, address, httpPort, httpsPort, caFingerprint } = (await administration.status()).hub;
+  const page = `https://${urlHost(address ?? '127.0.0.1')}:${httpsPort}/`;
+  const cloud = portals.slice(0, 1).flatMap((portal) => (portal.type === 'helper' ? [`CLOUD=${portal.baseUrl}`] : []));
+  return `The hub's page is at ${page}; "latchkey setup-code" shows the code to sign in.
+${exampleVariables({ id, http_port: httpPort }, page, caFingerprint, cloud)}
+`;
 }
 
 /**

@@ -19,7 +19,7 @@ test('serve --test-mode prints the variables for the appliance examples', async 
     expect(text).not.toContain('LATCHKEY_LAN_LISTEN');
     const [, line = ''] = /^ {2}export (.*)\n/m.exec(text) ?? [];
     const set = Object.fromEntries(line.split(' ').map((word) => word.split(/=(.*)/s, 2)));
-    expect(Object.keys(set)).toEqual(['HUB', 'HUB_HTTP', 'PIN', 'CLOUD']);
+    expect(Object.keys(set)).toEqual(['HUB', 'HUB_HTTP', 'HUB_NAME', 'HUB_ADDRESS', 'HUB_PORT', 'PIN', 'CLOUD']);
     expect(set['HUB']).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
     expect(spkiFingerprint(await (await fetch(`${set['HUB_HTTP']}/ca.pem`)).text())).toBe(set['PIN']);
     expect(set['CLOUD']).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);

@@ -6,7 +6,7 @@ import { printJson, printStderr, reportFailure } from '../terminal/output.ts';
 import { isInteractive } from '../terminal/prompt.ts';
 import { loginFailedText, pairingFailedText, portalUnreachableText, unconfirmedLoginText } from './failure-texts.ts';
 import {
-  type DisplayedLink,
+  type LinkMessage,
   type PairingDisplay,
   type PairingFailedMessage,
   type WatchOutcome,
@@ -124,21 +124,11 @@ class JsonDisplay implements PairingDisplay, Disposable {
   }
 
   linkIssued(
-    { authorizeUrl, shortUrl, userCode }: DisplayedLink,
-    expiresIn: number,
+    { event, authorize_url, user_code, short_url, expires_in }: LinkMessage,
     reason: LinkRenewalReason | null,
-  ): void {
-    const short = shortUrl === null ? {} : { short_url: shortUrl };
+  ) {
     const why = reason === null ? {} : { reason };
-    printJson({
-      event: 'waiting',
-      ...this.#nameMembers,
-      authorize_url: authorizeUrl,
-      ...(userCode !== null && { user_code: userCode }),
-      ...short,
-      expires_in: expiresIn,
-      ...why,
-    });
+    printJson({ event, ...this.#nameMembers, authorize_url, user_code, short_url, expires_in, ...why });
   }
 
   loginUnconfirmed(address: string): void {

@@ -9,7 +9,7 @@ import { missingQrCodeText, renderQrCode, type TerminalCapabilities } from '../t
 import { DEFAULT_COLUMNS, wrapText } from '../terminal/table.ts';
 import type { AddressPrompt } from './address-prompt.ts';
 import { loginFailedText, portalUnreachableText, unconfirmedLoginText } from './failure-texts.ts';
-import type { DisplayedLink, PairingDisplay } from './watch-pairing.ts';
+import type { LinkMessage, PairingDisplay } from './watch-pairing.ts';
 
 const REASON_TEXTS: Readonly<Record<LinkRenewalReason, string>> = {
   link_ended: 'the previous link is no longer valid',
@@ -24,7 +24,7 @@ export class TextDisplay implements PairingDisplay, Disposable {
   readonly #waitsForLogin: boolean;
   readonly #countdownLine = new CountdownLine();
   readonly #addressPrompt: AddressPrompt | null;
-  #last: DisplayedLink | null = null;
+  #last: LinkMessage | null = null;
 
   /**
    * @param portal where the person logs in; null if there is only one
@@ -43,20 +43,21 @@ export class TextDisplay implements PairingDisplay, Disposable {
     printStderr(portalUnreachableText(problem, expiresIn));
   }
 
-  linkIssued(link: DisplayedLink, expiresIn: number, reason: LinkRenewalReason | null): void {
+  linkIssued(link: LinkMessage, reason: LinkRenewalReason | null): void {
+    const { expires_in: expiresIn } = link;
     const renewal = reason === null ? '' : ` with this new link (${REASON_TEXTS[reason]})`;
     const where = this.#portal === null ? '' : ` at ${printable(this.#portal)}`;
     const heading = `Log in${where} to connect ${this.#name}${renewal}:`;
     const { text, hasShortCode } = renderLink(heading, link, process.stdout);
     // A change of the short link alone does not matter unless the QR code is that of the short link.
     const isKnown =
-      link.authorizeUrl === this.#last?.authorizeUrl && link.userCode === this.#last.userCode && !hasShortCode;
+      link.authorize_url === this.#last?.authorize_url && link.user_code === this.#last.user_code && !hasShortCode;
     this.#last = link;
     if (isKnown) return;
     this.#countdownLine.clear();
     print(text);
-    if (link.acceptsAddress) this.#addressPrompt?.open((message) => this.#countdownLine.printAbove(message));
-    if (this.#waitsForLogin) this.#countdownLine.start(expiresIn, link.isRenewed ? 'a new code comes' : 'expires');
+    if (link.accepts_address) this.#addressPrompt?.open((message) => this.#countdownLine.printAbove(message));
+    if (this.#waitsForLogin) this.#countdownLine.start(expiresIn, link.is_renewed ? 'a new code comes' : 'expires');
     else printStderr(`the link is valid for ${formatDuration(expiresIn)}; "latchkey status" shows the pairing's state`);
   }
 
@@ -115,23 +116,29 @@ interface RenderedLink {
  */
 export function renderLink(
   heading: string,
-  { authorizeUrl, shortUrl, userCode, containsUserCode }: DisplayedLink,
+  {
+    authorize_url: authorizeUrl,
+    short_url: shortUrl,
+    user_code: userCode,
+    contains_user_code: containsUserCode,
+  }: Pick<LinkMessage, 'authorize_url' | 'short_url' | 'user_code' | 'contains_user_code'>,
   screen: TerminalCapabilities,
 ): RenderedLink {
-  const login = userCode === null ? '' : `\n${containsUserCode ? COMPARE_CODE : ENTER_CODE} ${printable(userCode)}\n`;
+  const login =
+    userCode === undefined ? '' : `\n${containsUserCode ? COMPARE_CODE : ENTER_CODE} ${printable(userCode)}\n`;
   const link = `${heading}\n\n  ${printable(authorizeUrl)}\n${login}`;
   const code = renderQrCode(authorizeUrl, screen);
   const full = code === null ? null : `${link}\n${code}\n`;
   if (full !== null && fitsOnTerminal(full, screen)) return { text: full, hasShortCode: false };
   const hint = wrapText(REACH_HINTS[urlAddressScope(authorizeUrl)], screen.columns || DEFAULT_COLUMNS);
-  const shortCode = shortUrl === null ? null : renderQrCode(shortUrl, screen, hint.length);
+  const shortCode = shortUrl === undefined ? null : renderQrCode(shortUrl, screen, hint.length);
   // The QR code comes last: it is useless unless all of it is visible, and a link that has scrolled up can still be
   // copied.
   const short = shortCode === null ? null : `${link}\n${shortCode}\n${hint.join('\n')}`;
   if (short !== null && (code === null || fitsOnTerminal(short, screen))) return { text: short, hasShortCode: true };
   if (code !== null) return { text: `${code}\n\n${link}`, hasShortCode: false };
   const why =
-    shortUrl === null ? missingQrCodeText(authorizeUrl, screen) : missingQrCodeText(shortUrl, screen, hint.length);
+    shortUrl === undefined ? missingQrCodeText(authorizeUrl, screen) : missingQrCodeText(shortUrl, screen, hint.length);
   return { text: `${link}\n${why}`, hasShortCode: false };
 }
 

@@ -5,19 +5,8 @@ import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { LinkRenewalReason } from '../../core/pairings/pairing-administration.ts';
 import { systemTimers } from '../../system/clock.ts';
 
-/** A login link, with what a person needs beside it. */
-export interface DisplayedLink {
-  readonly authorizeUrl: string;
-  /** The hub's short link to it, which works in the home network; null if there is none. */
-  readonly shortUrl: string | null;
-  /** What a person enters at the link, or compares if the link contains it; null if the login needs none. */
-  readonly userCode: string | null;
-  readonly containsUserCode: boolean;
-  /** Whether a fresh one follows when it expires. */
-  readonly isRenewed: boolean;
-  /** Whether a person may paste the address on which the browser ended. */
-  readonly acceptsAddress: boolean;
-}
+/** The event of a login link, with what a person needs beside it. */
+export type LinkMessage = Extract<PairingEventMessage, { event: 'waiting' }>;
 
 /** The event by which a pairing has failed. */
 export type PairingFailedMessage = Extract<PairingEventMessage, { event: 'failed' }>;
@@ -30,7 +19,7 @@ export interface PairingDisplay {
    */
   portalUnreachable(problem: string, expiresIn: number): void;
   /** @param reason why the link replaces another one; null for the first link */
-  linkIssued(link: DisplayedLink, expiresIn: number, reason: LinkRenewalReason | null): void;
+  linkIssued(link: LinkMessage, reason: LinkRenewalReason | null): void;
   /** Somebody has logged in, but the portal has not confirmed it; called once per address. */
   loginUnconfirmed(address: string): void;
   /** A login has failed, and the link can be opened again; called once per reason. */
@@ -76,7 +65,7 @@ export async function watchPairing(
   const problems = new Set<string>();
   const unconfirmed = new Set<string>();
   const failures = new Set<PairingFailureReason>();
-  let shown: DisplayedLink | null = null;
+  let shown: LinkMessage | null = null;
 
   function end(outcome: WatchOutcome): void {
     if (stop.signal.aborted) return;
@@ -101,18 +90,10 @@ export async function watchPairing(
         display.portalUnreachable(problem, report.expires_in);
         break;
       case 'waiting': {
-        const link = {
-          authorizeUrl: report.authorize_url,
-          shortUrl: report.short_url ?? null,
-          userCode: report.user_code ?? null,
-          containsUserCode: report.contains_user_code === true,
-          isRenewed: report.is_renewed === true,
-          acceptsAddress: report.accepts_address === true,
-        };
-        const renewal = linkRenewalReason(link, shown);
+        const renewal = linkRenewalReason(report, shown);
         if (renewal !== null) {
-          display.linkIssued(link, report.expires_in, shown && (report.reason ?? renewal));
-          shown = link;
+          display.linkIssued(report, shown && (report.reason ?? renewal));
+          shown = report;
         }
         for (const { address } of report.unconfirmed ?? []) {
           if (!unconfirmed.has(address)) display.loginUnconfirmed(address);
@@ -140,12 +121,12 @@ export async function watchPairing(
  * may return.
  */
 function linkRenewalReason(
-  { authorizeUrl, shortUrl, userCode }: DisplayedLink,
-  shown: DisplayedLink | null,
+  { authorize_url, short_url, user_code }: LinkMessage,
+  shown: LinkMessage | null,
 ): LinkRenewalReason | null {
   // At some portals, all device codes have the same address.
-  if (authorizeUrl !== shown?.authorizeUrl || userCode !== shown.userCode) return 'link_ended';
-  return shortUrl === null || shortUrl === shown.shortUrl ? null : 'address_changed';
+  if (authorize_url !== shown?.authorize_url || user_code !== shown.user_code) return 'link_ended';
+  return short_url === undefined || short_url === shown.short_url ? null : 'address_changed';
 }
 
 /** How often a hub that stopped is polled, in ms. */

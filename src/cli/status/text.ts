@@ -4,6 +4,7 @@ import type {
   ConditionResponse,
   ConnectionResponse,
   HubResponse,
+  SiteResponse,
   StatusResponse,
 } from '../../control/messages.ts';
 import { HUB_FIELDS } from '../../core/administration.ts';
@@ -19,8 +20,6 @@ import { alignColumns } from '../terminal/table.ts';
 import { connectionRemarks, connectionsText } from './connections-text.ts';
 import { conditionLine, noticeLine, SEVERITY_COLOURS } from './lines.ts';
 import { fieldColumns, loginTable, nameColumns, portalColumns } from './login-table.ts';
-import { siteText } from './site-text.ts';
-import { usageText } from './usage-text.ts';
 
 /** The status for people, the most important first. Lines may have any length. */
 export function statusText(status: StatusResponse): string {
@@ -37,7 +36,7 @@ export function statusText(status: StatusResponse): string {
   const parts = [
     hubText(hub, now),
     ...hubLines,
-    ...(status.site === undefined ? [] : [siteText(status.site)]),
+    ...(status.site === undefined ? [] : [siteText(status.site, now)]),
     appliancesText(status, isShown, false),
     ...sharedText,
     ...(usage === null ? [] : [usage]),
@@ -172,5 +171,51 @@ function approvalRemarks(
     `  its code is ${printable(waiting.comparison_code)}: compare it with the one that the appliance shows`,
     `  if it is yours: latchkey appliance approve ${name} --code ${printable(waiting.comparison_code)}`,
     `  if it is not:   latchkey appliance remove ${name}`,
+  ];
+}
+
+/** The hubs of a site, as a table. */
+function siteText({ id, hubs }: SiteResponse, now: number): string {
+  return `Hubs of the site ${id}:\n${alignColumns([
+    ['HUB', 'ID', 'ADDRESS', 'VERSION', 'LAST SEEN'],
+    ...hubs.map((hub) => [
+      printable(hub.name),
+      printable(hub.id),
+      hub.address ?? '–',
+      printable(hub.version),
+      hub.this_hub === true ? 'this hub' : formatTimeSince(hub.last_seen, now),
+    ]),
+  ])}`;
+}
+
+/** A table of the tokens that each appliance got; null if there is nothing to say. @param now milliseconds since 1970 */
+function usageText(appliances: readonly ApplianceResponse[], now: number): string | null {
+  const hasRefused = appliances.some(({ refused }) => refused !== undefined);
+  if (!hasRefused && appliances.every(({ last_token: last }) => last === null)) return null;
+  return alignColumns([
+    ['TOKENS', 'LAST', 'TODAY', '14 DAYS', ...(hasRefused ? ['REFUSED REQUESTS'] : [])],
+    ...appliances.flatMap(({ name, last_token, tokens, refused, usage = [] }) => [
+      [
+        ...countCells(printable(name), { last_token, tokens }, now),
+        ...(hasRefused ? [refused === undefined ? '–' : `${refused.count} since ${refused.since}`] : []),
+      ],
+      ...usage.map((each) => [
+        ...countCells(`  ${printable(each.connection)}`, each, now),
+        ...(hasRefused ? [''] : []),
+      ]),
+    ]),
+  ]);
+}
+
+function countCells(
+  name: string,
+  { last_token: last, tokens }: Pick<ApplianceResponse, 'last_token' | 'tokens'>,
+  now: number,
+): string[] {
+  return [
+    name,
+    last === null ? 'never' : formatTimeSince(last, now),
+    String(tokens.today),
+    String(tokens.last_14_days),
   ];
 }

@@ -6,6 +6,7 @@ import { promptHidden } from './prompt.ts';
 const MAX_TOKEN_LENGTH = 16_384;
 /** VSCHAR of RFC 6749, appendix A.17, without the space, which no portal uses. */
 const TOKEN_CHARACTERS = /^[\x21-\x7e]*$/;
+const ONE_LINE = /^[^\r\n]*$/;
 
 /**
  * Reads a token from standard input: one line, without an echo if a person types it.
@@ -15,12 +16,8 @@ const TOKEN_CHARACTERS = /^[\x21-\x7e]*$/;
  */
 export async function readToken(question: string, command: string): Promise<Secret> {
   const token = await readInput(question);
-  const problem = tokenProblem(token);
-  if (problem === null) return new Secret(token);
-  throw new Failure(
-    'request_invalid',
-    `${problem}, and nothing was done: give the token alone, on one line, such as "${command} < FILE"`,
-  );
+  assertLine(token, TOKEN_CHARACTERS, `give the token alone, on one line, such as "${command} < FILE"`);
+  return new Secret(token);
 }
 
 /**
@@ -32,7 +29,7 @@ export async function readToken(question: string, command: string): Promise<Secr
 export async function readClientSecret(question: string): Promise<Secret | null> {
   const secret = await readInput(question);
   if (secret === '') return null;
-  assertOneLine(secret, 'client secret', 'give the secret alone, on one line');
+  assertLine(secret, ONE_LINE, 'give the secret alone, on one line');
   return new Secret(secret);
 }
 
@@ -43,22 +40,22 @@ export async function readClientSecret(question: string): Promise<Secret | null>
  */
 export async function readAddress(question: string): Promise<Secret> {
   const address = await readInput(question);
-  assertOneLine(address, 'address', 'give the whole address of the browser, on one line');
+  assertLine(address, ONE_LINE, 'give the whole address of the browser, on one line');
   return new Secret(address);
 }
 
-/** @throws Failure `request_invalid` for a text that is empty, too long or more than one line */
-function assertOneLine(text: string, what: string, advice: string): void {
-  if (text !== '' && !/[\r\n]/.test(text) && text.length <= MAX_TOKEN_LENGTH) return;
-  throw new Failure('request_invalid', `standard input is not one ${what}, and nothing was done: ${advice}`);
+/** @throws Failure `request_invalid`, which says what is wrong without the text itself */
+function assertLine(text: string, permitted: RegExp, advice: string): void {
+  const problem = lineProblem(text, permitted);
+  if (problem !== null)
+    throw new Failure('request_invalid', `standard input ${problem}, and nothing was done: ${advice}`);
 }
 
-/** Why a text is no token, without the text itself; null if it may be one. */
-function tokenProblem(token: string): string | null {
-  if (token === '') return 'standard input is empty';
-  if (token.length > MAX_TOKEN_LENGTH) return `standard input has more than ${MAX_TOKEN_LENGTH} characters`;
-  if (/[\r\n]/.test(token)) return 'standard input has several lines';
-  return TOKEN_CHARACTERS.test(token) ? null : 'standard input has a space or a character that is not printable ASCII';
+function lineProblem(text: string, permitted: RegExp): string | null {
+  if (text === '') return 'is empty';
+  if (text.length > MAX_TOKEN_LENGTH) return `has more than ${MAX_TOKEN_LENGTH} characters`;
+  if (!ONE_LINE.test(text)) return 'has several lines';
+  return permitted.test(text) ? null : 'has a space or a character that is not printable ASCII';
 }
 
 /** What is typed at a terminal, without an echo, or comes on standard input; without white space around it. */

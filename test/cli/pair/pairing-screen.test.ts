@@ -2,12 +2,8 @@ import { expect, test } from 'vitest';
 import { renderLink } from '../../../src/cli/pair/text-display.ts';
 
 const link = {
-  authorizeUrl: `https://portal.example/authorize?state=${'x'.repeat(600)}`,
-  shortUrl: 'http://192.168.178.123:8480/l/Zx3-Zx3-Zx3-Zx3-',
-  userCode: null,
-  containsUserCode: false,
-  isRenewed: false,
-  acceptsAddress: false,
+  authorize_url: `https://portal.example/authorize?state=${'x'.repeat(600)}`,
+  short_url: 'http://192.168.178.123:8480/l/Zx3-Zx3-Zx3-Zx3-',
 };
 const HINT = 'for a phone in this home network';
 
@@ -32,7 +28,7 @@ test.each([
   ['https://203.0.113.7/', 'the link works anywhere.'],
   ['https://127.portal.example/', 'the link works anywhere.'],
 ])('pair says below a link to %s where it can be opened', (origin, hint) => {
-  const { text } = renderOn(80, 24, { ...link, authorizeUrl: `${origin}authorize?state=${'x'.repeat(600)}` });
+  const { text } = renderOn(80, 24, { ...link, authorize_url: `${origin}authorize?state=${'x'.repeat(600)}` });
   expect(text.endsWith(hint)).toBe(true);
 });
 
@@ -49,7 +45,7 @@ test('pair says which size the QR code needs if even the one of the short link d
 });
 
 test('pair shows the QR code of the link itself if there is no short link or no terminal', () => {
-  expect(renderOn(80, 24, { ...link, shortUrl: null }).text).toContain(
+  expect(renderOn(80, 24, { authorize_url: link.authorize_url }).text).toContain(
     'too narrow for the QR code, which needs 89 columns',
   );
   const { text, hasShortCode: isShort } = renderLink('Log in:', link, {});
@@ -58,24 +54,28 @@ test('pair shows the QR code of the link itself if there is no short link or no 
 });
 
 test('pair shows a link that is too long for a QR code, with the QR code of the short link if there is one', () => {
-  const long = { ...link, authorizeUrl: `https://portal.example/authorize?state=${'x'.repeat(3000)}` };
+  const long = { ...link, authorize_url: `https://portal.example/authorize?state=${'x'.repeat(3000)}` };
   for (const screen of [{ isTTY: true, columns: 80, rows: 24 }, { isTTY: true, columns: 300, rows: 300 }, {}]) {
     const withShort = renderLink('Log in:', long, screen);
-    expect(withShort.text).toContain(long.authorizeUrl);
+    expect(withShort.text).toContain(long.authorize_url);
     expect(withShort.text).toContain('█');
     expect(withShort.hasShortCode).toBe(true);
-    const alone = renderLink('Log in:', { ...long, shortUrl: null }, screen);
-    expect(alone.text).toContain(long.authorizeUrl);
+    const alone = renderLink('Log in:', { authorize_url: long.authorize_url }, screen);
+    expect(alone.text).toContain(long.authorize_url);
     expect(alone.text).toContain('(the link is too long for a QR code)');
     expect(alone.text).not.toContain('█');
   }
 });
 
 test('pair shows the user code between the link and its QR code, with what a person does with it', () => {
-  const device = { ...link, authorizeUrl: 'https://portal.example/device', userCode: 'WDJB-MJHT' };
+  const device = { ...link, authorize_url: 'https://portal.example/device', user_code: 'WDJB-MJHT' };
   expect(renderOn(80, 40, device).text).toMatch(
     /^Log in:\n\n {2}https:\/\/portal\.example\/device\n\nEnter this code there: WDJB-MJHT\n\n█/,
   );
-  const complete = { ...device, authorizeUrl: `${device.authorizeUrl}?user_code=WDJB-MJHT`, containsUserCode: true };
+  const complete = {
+    ...device,
+    authorize_url: `${device.authorize_url}?user_code=WDJB-MJHT`,
+    contains_user_code: true as const,
+  };
   expect(renderOn(80, 40, complete).text).toContain('\nCheck that the page there shows this code: WDJB-MJHT\n\n█');
 });

@@ -73,7 +73,7 @@ test('pair --paste hands the address to the open pairing and says how it ended',
   const empty = await runLatchkey(read, {}, '\n');
   expect(empty).toMatchObject({
     status: 1,
-    stderr: expect.stringMatching(/^latchkey: standard input is not one addr/),
+    stderr: expect.stringMatching(/^latchkey: standard input is empty/),
   });
 });
 
