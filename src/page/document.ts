@@ -138,7 +138,7 @@ export function sendPublicPage(
 !${severity === null ? '' : icon(severity)}
 <h1>${heading}</h1>
 !${body}
-<footer>${hubName === heading ? texts.document.hub : texts.document.hubNamed(hubName)}</footer>
+<footer>${hubName === heading ? texts.footer.hub : texts.footer.hubNamed(hubName)}</footer>
 </main>`,
   });
 }

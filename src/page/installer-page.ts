@@ -61,7 +61,7 @@ export function sendInstallerPage(req: PageRequest, status: number, page: Instal
 <main id="main" class="${narrow ? 'narrow' : ''}" tabindex="-1" data-now="${now ?? ''}"!${live ? ' data-live' : ''}>
 !${body}
 </main>
-<footer class="bottom"><p>${texts.document.hubNamed(hubName)}</p></footer>`,
+<footer class="bottom"><p>${texts.footer.hubNamed(hubName)}</p></footer>`,
   });
 }
 

@@ -1,12 +1,12 @@
-import { addAppliance, appliance, history } from './de/appliance.ts';
-import { addConnection, connection, connectionChoice } from './de/connection.ts';
-import { health } from './de/health.ts';
-import { footer, landing, layout, shortLink } from './de/layout.ts';
-import { loginResult, portalCode, userCode } from './de/login.ts';
-import { overview } from './de/overview.ts';
-import { pairing, pairingBatch } from './de/pairing.ts';
-import { portal } from './de/portal.ts';
-import { setupCode, signedInBrowsers, signIn } from './de/sign-in.ts';
+import * as appliance from './de/appliance.ts';
+import * as connection from './de/connection.ts';
+import * as health from './de/health.ts';
+import * as layout from './de/layout.ts';
+import * as login from './de/login.ts';
+import * as overview from './de/overview.ts';
+import * as pairing from './de/pairing.ts';
+import * as portal from './de/portal.ts';
+import * as signIn from './de/sign-in.ts';
 import type { Texts } from './en.ts';
 
 /**
@@ -16,25 +16,13 @@ import type { Texts } from './en.ts';
  */
 export const de: Texts = {
   language: 'de',
-  document: footer,
-  signIn,
-  setupCode,
-  browsers: signedInBrowsers,
-  code: userCode,
-  landing: landing,
-  result: loginResult,
-  installer: layout,
-  adding: addAppliance,
-  appliance,
-  connection,
-  addConnection,
-  connectionChoice,
-  history,
-  overview,
-  states: health,
-  pairing,
-  portal,
-  portalCode,
-  batch: pairingBatch,
-  shortLink,
+  ...appliance,
+  ...connection,
+  ...health,
+  ...layout,
+  ...login,
+  ...overview,
+  ...pairing,
+  ...portal,
+  ...signIn,
 };

@@ -1,37 +1,25 @@
-import { addAppliance, appliance, history } from './en/appliance.ts';
-import { addConnection, connection, connectionChoice } from './en/connection.ts';
-import { health } from './en/health.ts';
-import { footer, landing, layout, shortLink } from './en/layout.ts';
-import { loginResult, portalCode, userCode } from './en/login.ts';
-import { overview } from './en/overview.ts';
-import { pairing, pairingBatch } from './en/pairing.ts';
-import { portal } from './en/portal.ts';
-import { setupCode, signedInBrowsers, signIn } from './en/sign-in.ts';
+import * as appliance from './en/appliance.ts';
+import * as connection from './en/connection.ts';
+import * as health from './en/health.ts';
+import * as layout from './en/layout.ts';
+import * as login from './en/login.ts';
+import * as overview from './en/overview.ts';
+import * as pairing from './en/pairing.ts';
+import * as portal from './en/portal.ts';
+import * as signIn from './en/sign-in.ts';
 
-/** All texts of the pages in English, by part of the page. */
+/** All texts of the pages in English, by the names that these files export. */
 export const en = {
   language: 'en' as const,
-  document: footer,
-  signIn,
-  setupCode,
-  browsers: signedInBrowsers,
-  code: userCode,
-  landing: landing,
-  result: loginResult,
-  installer: layout,
-  adding: addAppliance,
-  appliance,
-  connection,
-  addConnection,
-  connectionChoice,
-  history,
-  overview,
-  states: health,
-  pairing,
-  portal,
-  portalCode,
-  batch: pairingBatch,
-  shortLink,
+  ...appliance,
+  ...connection,
+  ...health,
+  ...layout,
+  ...login,
+  ...overview,
+  ...pairing,
+  ...portal,
+  ...signIn,
 };
 
 /** The texts of the pages in one language. English defines which texts there are. */

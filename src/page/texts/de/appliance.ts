@@ -47,7 +47,7 @@ export const appliance: typeof english.appliance = {
   nothingChanged: 'Es wurde nichts geändert',
 };
 
-export const addAppliance: typeof english.addAppliance = {
+export const adding: typeof english.adding = {
   title: 'Gerät hinzufügen',
   name: 'Name',
   nameHint: 'Wie es am Schrank steht, zum Beispiel „Wärmepumpe Keller“; höchstens 64 Zeichen.',

@@ -1,6 +1,6 @@
 import type * as english from '../en/health.ts';
 
-export const health: typeof english.health = {
+export const states: typeof english.states = {
   kinds: {
     connected: 'Verbunden',
     held_up: 'Verbunden, aber Zugang nicht erneuert',

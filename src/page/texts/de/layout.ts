@@ -5,7 +5,7 @@ export const footer: typeof english.footer = {
   hubNamed: (name) => `Latchkey-Hub „${name}“`,
 };
 
-export const layout: typeof english.layout = {
+export const installer: typeof english.installer = {
   skipLink: 'Zum Inhalt springen',
   signOut: 'Abmelden',
   offline:

@@ -1,6 +1,6 @@
 import type * as english from '../en/login.ts';
 
-export const userCode: typeof english.userCode = {
+export const code: typeof english.code = {
   heading: 'Gerät verbinden',
   enterCode: 'Geben Sie den Code ein, den das Gerät anzeigt: acht Buchstaben.',
   checkCode: 'Machen Sie nur weiter, wenn Ihr Gerät diese Seite geöffnet hat oder diesen Code anzeigt.',
@@ -60,7 +60,7 @@ export const portalCode: typeof english.portalCode = {
 
 const LOST = 'Die Antwort des Portals ist nicht angekommen.';
 
-export const loginResult: typeof english.loginResult = {
+export const result: typeof english.result = {
   connected: (appliances, count) => `${appliances} ${count === 1 ? 'ist' : 'sind'} verbunden`,
   connectedText:
     'Sie können diese Seite schließen. Die Geräte holen sich ihren Zugang selbst; die Seite des Hubs zeigt, wann sie es getan haben.',

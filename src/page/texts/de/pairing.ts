@@ -1,5 +1,5 @@
 import type * as english from '../en/pairing.ts';
-import { loginResult } from './login.ts';
+import { result } from './login.ts';
 
 export const pairing: typeof english.pairing = {
   title: (appliance) => `${appliance} verbinden`,
@@ -102,7 +102,7 @@ export const pairing: typeof english.pairing = {
   },
 };
 
-export const pairingBatch: typeof english.pairingBatch = {
+export const batch: typeof english.batch = {
   title: 'Alle Geräte verbinden',
   progress: (done, all) => `${done} von ${all} Anmeldungen erledigt`,
   allConnected: (count) =>
@@ -129,7 +129,7 @@ export const pairingBatch: typeof english.pairingBatch = {
   ended: '„Alle verbinden“ ist beendet',
   endedText: 'Machen Sie auf der Seite des Hubs weiter oder führen Sie auf dem Hub „sudo latchkey pair --all“ aus.',
   reasons: {
-    ...loginResult.reasons,
+    ...result.reasons,
     waiting_for_approval: 'Es wartet auf Ihre Freigabe.',
     not_begun: 'Noch nicht begonnen.',
   },

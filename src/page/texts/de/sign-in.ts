@@ -44,7 +44,7 @@ export const setupCode: typeof english.setupCode = {
     'Wenn ein Fremder den Code kennen könnte, erstellen Sie einen neuen. Dieser Befehl auf dem Hub tut das und meldet alle ab:',
 };
 
-export const signedInBrowsers: typeof english.signedInBrowsers = {
+export const browsers: typeof english.browsers = {
   heading: 'Angemeldete Browser',
   intro:
     'Melden Sie jeden Browser ab, den Sie nicht kennen. Wer den Einrichtungscode kennt, kann sich wieder anmelden. Wenn ein Fremder ihn kennen könnte, erstellen Sie einen neuen Code: Dieser Befehl auf dem Hub tut das und meldet alle ab:',

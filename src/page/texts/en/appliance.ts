@@ -52,7 +52,7 @@ export const appliance = {
 };
 
 /** Adding an appliance, and the credentials that the hub then shows. */
-export const addAppliance = {
+export const adding = {
   title: 'Add an appliance',
   name: 'Name',
   nameHint: 'What stands on the cabinet, such as “Heat pump cellar”; at most 64 characters.',

@@ -9,7 +9,7 @@ import type { ApplyMethod } from '../../../core/portals/identity.ts';
 import type { PageField } from '../../../core/status-field.ts';
 
 /** The state of the appliances and of the hub, and what to do. */
-export const health = {
+export const states = {
   kinds: {
     connected: 'Connected',
     held_up: 'Connected, but access not refreshed',

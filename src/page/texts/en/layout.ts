@@ -5,7 +5,7 @@ export const footer = {
 };
 
 /** The parts that all pages of the installer share. */
-export const layout = {
+export const installer = {
   skipLink: 'Skip to the content',
   signOut: 'Sign out',
   offline: 'The hub does not respond. This page keeps trying. If this continues, check the hub’s power and network.',

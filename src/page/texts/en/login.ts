@@ -1,7 +1,7 @@
 import type { PairingFailureReason } from '../../../core/pairings/pairing.ts';
 
 /** The page on which a person types the code that an appliance shows. */
-export const userCode = {
+export const code = {
   heading: 'Connect an appliance',
   enterCode: 'Type the code that the appliance shows: eight letters.',
   checkCode: 'Continue only if your appliance has opened this page or shows this code.',
@@ -67,7 +67,7 @@ export const portalCode = {
 const LOST = 'The portal’s answer was lost on the way.';
 
 /** The last page of a login: the state or the result of a pairing. */
-export const loginResult = {
+export const result = {
   connected: (appliances: string, count: number) => `${appliances} ${count === 1 ? 'is' : 'are'} connected`,
   connectedText:
     'You can close this page. The appliances fetch their access by themselves; the hub’s page shows when they did.',

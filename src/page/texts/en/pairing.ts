@@ -1,7 +1,7 @@
 import type { RejectedAddressReason } from '../../../core/pairings/pairing-administration.ts';
 import type { SkipReason } from '../../../core/pairings/pairing-batch.ts';
 import type { UrlAddressScope } from '../../../system/addresses.ts';
-import { loginResult } from './login.ts';
+import { result } from './login.ts';
 
 /** Connecting an appliance, step by step. */
 export const pairing = {
@@ -113,7 +113,7 @@ export const pairing = {
 };
 
 /** Connecting all appliances, one after another. */
-export const pairingBatch = {
+export const batch = {
   title: 'Connect all appliances',
   /** Logins are counted, because several appliances may use one. */
   progress: (done: number, all: number) => `${done} of ${all} logins done`,
@@ -141,7 +141,7 @@ export const pairingBatch = {
   ended: '“Connect all” has ended',
   endedText: 'Continue on the hub’s page, or run “sudo latchkey pair --all” on the hub.',
   reasons: {
-    ...loginResult.reasons,
+    ...result.reasons,
     waiting_for_approval: 'It is waiting for your approval.',
     not_begun: 'Not started yet.',
   } satisfies Readonly<Record<SkipReason, string>>,

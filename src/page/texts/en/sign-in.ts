@@ -47,7 +47,7 @@ export const setupCode = {
 };
 
 /** The list of browsers that are signed in to the installer's page. */
-export const signedInBrowsers = {
+export const browsers = {
   heading: 'Signed-in browsers',
   intro:
     'Sign out every browser that you do not recognise. Anybody who knows the setup code can sign in again. If a stranger may know it, make a new code: this command on the hub does that, and signs everybody out:',
