@@ -174,11 +174,7 @@ describe('the login of an appliance', () => {
     await hub.pair(login, emulator);
     const { text } = await visitor.get(`/appliances/${one}`);
     expect(text).toContain(`href="/connections/${login}"`);
-    for (const action of ['unpair', 'refresh', 'pair']) expect(text).not.toContain(`/appliances/${one}/${action}"`);
-    const leads = [303, `/connections/${login}/unpair`];
-    expect(redirectOf(await visitor.get(`/appliances/${one}/unpair`))).toEqual(leads);
-    expect(redirectOf(await send(`/appliances/${one}/unpair`))).toEqual(leads);
-    expect((await hub.connection(login)).state).toBe('active');
+    for (const action of ['unpair', 'refresh', 'pair']) expect(text).not.toContain(`/${action}"`);
 
     const question = await visitor.get(`/appliances/${one}/remove`);
     expect(question.text).toContain(`The login “${login}” stays.`);

@@ -511,7 +511,7 @@ describe('the page of an appliance', () => {
     expect(html).toContain('configuration file declares this appliance');
     expect(html).not.toContain('/appliances/car/remove');
     expect(html).not.toContain('/appliances/car/rotate-secret');
-    expect(html).toContain('/appliances/car/unpair');
+    expect(html).toContain('/connections/car/unpair');
   });
 
   it('the page of an appliance with a changed row says that it must be removed, and offers no new secret', () => {

@@ -8,7 +8,6 @@ import { type Condition, concernsHub } from '../../core/health/condition.ts';
 import type { Named } from '../../core/name.ts';
 import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
-import { withTimeout } from '../../system/clock.ts';
 import { findAppliance, type PageServices } from '../administration-view.ts';
 import { titlesOf } from '../connection-names.ts';
 import { sendNothingChanged } from '../failures.ts';
@@ -28,20 +27,13 @@ import {
   renderRows,
   usageRows,
 } from './appliance-fragments.ts';
-import { type Confirmation, confirmationPage, removalConfirmation, unpairConfirmation } from './confirmations.ts';
+import { confirmationPage, removalConfirmation } from './confirmations.ts';
 import { connectionsFor, renderOtherPermissions, usedConnections } from './connection-choice.ts';
 import { renderHistory } from './history.ts';
 import { serveMove } from './move.ts';
 
-/** How long a browser waits for a refresh, in ms. */
-const REFRESH_TIMEOUT_MS = 8000;
-
 /** Serves the page of each appliance, and its forms. */
-export function serveAppliances(guard: AuthenticatedRoutes, { administration, clock, timers }: PageServices): void {
-  function sendConfirmation(req: AuthenticatedRequest, confirmation: Confirmation): FastifyReply {
-    return sendInstallerPage(req, 200, confirmationPage(confirmation, req.context, req.session));
-  }
-
+export function serveAppliances(guard: AuthenticatedRoutes, { administration, clock }: PageServices): void {
   async function sendAppliancePage(req: AuthenticatedRequest): Promise<FastifyReply> {
     const { appliance, status } = await findAppliance(req, administration);
     const history = await administration.history(appliance.connection);
@@ -55,32 +47,12 @@ export function serveAppliances(guard: AuthenticatedRoutes, { administration, cl
     const { appliance, status } = await findAppliance(req, administration);
     if (appliance.declared) throw new Failure('appliance_declared', appliance.name);
     const { own, title = appliance.connection } = connectionOf(appliance, status.connections) ?? {};
-    return sendConfirmation(req, removalConfirmation(req.context.texts, appliance, own === true ? null : title));
+    const confirmation = removalConfirmation(req.context.texts, appliance, own === true ? null : title);
+    return sendInstallerPage(req, 200, confirmationPage(confirmation, req.context, req.session));
   });
   guard.form('/appliances/:name/remove', async (submission) => {
     await submission.administration.removeAppliance(pathParameter(submission, 'name'));
     return submission.reply.redirect('/', 303);
-  });
-  // A shared connection is disconnected on its own page, which names all its appliances.
-  guard.page('/appliances/:name/unpair', async (req) => {
-    const { appliance, status } = await findAppliance(req, administration);
-    return connectionOf(appliance, status.connections)?.own === true
-      ? sendConfirmation(req, unpairConfirmation(req.context.texts, appliance))
-      : req.reply.redirect(connectionPath(appliance.connection, 'unpair'), 303);
-  });
-  guard.form('/appliances/:name/unpair', async (submission) => {
-    const { appliance, status } = await findAppliance(submission, administration);
-    const { name, connection } = appliance;
-    if (connectionOf(appliance, status.connections)?.own !== true)
-      return submission.reply.redirect(connectionPath(connection, 'unpair'), 303);
-    await submission.administration.unpair(connection);
-    return submission.reply.redirect(appliancePath(name), 303);
-  });
-  // A refresh that takes longer continues; the page then shows its result.
-  guard.form('/appliances/:name/refresh', async (submission) => {
-    const { name, connection } = (await findAppliance(submission, administration)).appliance;
-    await withTimeout(submission.administration.refresh(connection), REFRESH_TIMEOUT_MS, timers);
-    return submission.reply.redirect(appliancePath(name), 303);
   });
   guard.form('/appliances/:name/approve', (submission) => approve(submission, administration));
   serveMove(guard, administration);
@@ -212,7 +184,8 @@ function renderManagement(
   { isShared, canMove }: { readonly isShared: boolean; readonly canMove: boolean },
 ): string {
   const { appliance: texts, overview, connectionChoice } = all;
-  const { name, title, state, clientId, declared, waitingForApproval, authorizeUrl, credentialsDamaged } = appliance;
+  const { name, title, state, connection, clientId, declared, waitingForApproval, authorizeUrl, credentialsDamaged } =
+    appliance;
   const { withoutRefreshToken } = appliance;
   const hasGrant = state === 'active' || state === 'retrying' || state === 'needs_pairing';
   const isWaiting = waitingForApproval !== undefined;
@@ -220,7 +193,7 @@ function renderManagement(
   // Those of a shared connection are on its own page, because they concern its other appliances too.
   if (hasGrant && !isShared && withoutRefreshToken !== true)
     daily.push(
-      csrfForm(session, appliancePath(name, 'refresh'), html`<button id="refresh">${texts.refreshNow}</button>`),
+      csrfForm(session, connectionPath(connection, 'refresh'), html`<button id="refresh">${texts.refreshNow}</button>`),
     );
   if ((state === 'active' || state === 'retrying') && authorizeUrl === undefined && !isShared) {
     daily.push(
@@ -233,12 +206,19 @@ function renderManagement(
   if (!declared && !credentialsDamaged) rare.push(link('rotate-secret', texts.newSecret));
   if (!declared && !credentialsDamaged && canMove) rare.push(link('move', connectionChoice.move));
   const ending: string[] = [];
-  const endingLink = (action: string, text: string, meaning: string) =>
-    renderEndingLink(action, appliancePath(name, action), text, meaning);
   if ((hasGrant || state === 'pairing') && !isShared)
-    ending.push(endingLink('unpair', texts.disconnect, texts.disconnectMeaning));
+    ending.push(
+      renderEndingLink('unpair', connectionPath(connection, 'unpair'), texts.disconnect, texts.disconnectMeaning),
+    );
   if (!declared)
-    ending.push(endingLink('remove', texts.remove, isShared ? texts.removeFromLoginMeaning : texts.removeMeaning));
+    ending.push(
+      renderEndingLink(
+        'remove',
+        appliancePath(name, 'remove'),
+        texts.remove,
+        isShared ? texts.removeFromLoginMeaning : texts.removeMeaning,
+      ),
+    );
   const ids = [[texts.clientId, clientId] as const, ...(title === name ? [] : [[texts.commandName, name] as const])];
   const rows = renderRows(ids.map(([label, value]) => [label, html`<code>${value}</code>`]));
   const id = html`<dl class="facts">!${rows}</dl>`;

@@ -66,17 +66,6 @@ export function secretRotationConfirmation(
   };
 }
 
-/** Asks whether to disconnect an appliance, which removes its grant. */
-export function unpairConfirmation({ appliance: texts }: Texts, { name, title }: Named): Confirmation {
-  return {
-    heading: texts.disconnectHeading(title),
-    text: texts.disconnectText,
-    action: appliancePath(name, 'unpair'),
-    confirmLabel: texts.disconnect,
-    cancelHref: appliancePath(name),
-  };
-}
-
 /**
  * Asks whether to remove an appliance; for one that waits for approval, that refuses its request.
  * @param keptConnection the title of its connection, if that stays because it is not only its own; null otherwise

@@ -9,10 +9,10 @@ import type { PageSession } from '../../core/setup-access.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { findConnection, type PageServices } from '../administration-view.ts';
 import { renderEndingLink, renderHealth, renderLoginDetails } from '../appliance/appliance-fragments.ts';
-import { confirmationPage } from '../appliance/confirmations.ts';
+import { type Confirmation, confirmationPage } from '../appliance/confirmations.ts';
 import { renderOtherPermissions } from '../appliance/connection-choice.ts';
 import { renderHistory } from '../appliance/history.ts';
-import { titlesOf } from '../connection-names.ts';
+import { joinTitles, pagePathOf, titlesOf } from '../connection-names.ts';
 import { connectionHealth } from '../health.ts';
 import { pathParameter } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
@@ -20,7 +20,6 @@ import type { AuthenticatedRequest, PageContext } from '../page-context.ts';
 import { addAppliancePath, appliancePath, connectionPath } from '../paths.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
-import { connectionRemovalConfirmation, disconnectConfirmation } from './confirmations.ts';
 import { connectionUsers, MAX_SHOWN_USERS, renderConnectAction, renderUserList } from './connection-fragments.ts';
 
 /** How long a browser waits for a refresh, in ms. */
@@ -38,7 +37,7 @@ export function serveConnections(guard: AuthenticatedRoutes, { administration, c
   }
 
   function sendRemoval(req: AuthenticatedRequest, status: number, connection: ConnectionStatus) {
-    const confirmation = connectionRemovalConfirmation(req.context.texts, connection);
+    const confirmation = removalConfirmation(req.context.texts, connection);
     return sendInstallerPage(req, status, confirmationPage(confirmation, req.context, req.session));
   }
 
@@ -77,6 +76,36 @@ export function serveConnections(guard: AuthenticatedRoutes, { administration, c
       return sendRemoval(submission, 409, (await findConnection(submission, administration)).connection);
     }
   });
+}
+
+/** Asks whether to disconnect a connection, which removes its grant. */
+function disconnectConfirmation(texts: Texts, { name, title, users, own }: ConnectionStatus): Confirmation {
+  const { connection, appliance } = texts;
+  const ofShared =
+    users.length === 0 ? connection.disconnectUnused : connection.disconnectText(joinTitles(users, texts));
+  return {
+    heading: own ? appliance.disconnectHeading(title) : connection.disconnectHeading(title),
+    text: own ? appliance.disconnectText : ofShared,
+    action: connectionPath(name, 'unpair'),
+    confirmLabel: appliance.disconnect,
+    cancelHref: pagePathOf({ connection: name, ...(own && { own }) }),
+  };
+}
+
+/**
+ * Asks whether to remove a connection. Only the form that names its appliances permits to remove a connection in use.
+ */
+function removalConfirmation(texts: Texts, { name, title, users }: ConnectionStatus): Confirmation {
+  const { connection, appliance } = texts;
+  const isUsed = users.length > 0;
+  return {
+    heading: connection.removeHeading(title),
+    text: isUsed ? connection.removeUsed(joinTitles(users, texts)) : connection.removeUnused,
+    action: connectionPath(name, 'remove'),
+    confirmLabel: appliance.remove,
+    cancelHref: connectionPath(name),
+    fieldsHtml: isUsed ? html`<input type="hidden" name="even_if_used" value="yes">` : '',
+  };
 }
 
 /** While a login is awaited, a browser without scripts reloads the page after this many seconds. */

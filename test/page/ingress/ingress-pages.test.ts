@@ -97,7 +97,7 @@ describe('the pages below the path of a reverse proxy', () => {
       await submit('/appliances/add', { name: 'battery', form: 'A'.repeat(22) }),
       await submit('/connections/add', { name: 'tado', form: 'B'.repeat(22) }),
       await submit('/appliances/wallbox/rotate-secret', { form: 'C'.repeat(22) }),
-      await submit('/appliances/wallbox/refresh'),
+      await submit('/connections/wallbox/refresh'),
       await submit('/appliances/heater/pair'),
     ];
     const visited = new Map<string, PageResponse>();
@@ -332,7 +332,7 @@ describe('what a user of a reverse proxy does', () => {
     await logIn(pairing);
     await hub.until('boiler', ({ state }) => state === 'active', 30);
     await expectEvent('connection_paired');
-    await submit('/appliances/boiler/unpair');
+    await submit('/connections/boiler/unpair');
     await expectEvent('connection_unpaired');
     const history = await hub.json<{ kind: string; user?: string }[]>('history', 'boiler');
     expect(history.map(({ kind, user }) => [kind, user])).toEqual([

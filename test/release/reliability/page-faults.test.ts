@@ -61,8 +61,8 @@ describe("hub's page and notices under faults", () => {
     }
     const said = new Map<string, number>();
     for (const path of [
-      ...['/appliances/wallbox/rotate-secret', '/appliances/wallbox/unpair', '/appliances/heater/remove'],
-      ...['/appliances/heater/pair', '/pair-all', '/appliances/wallbox/refresh'],
+      ...['/appliances/wallbox/rotate-secret', '/connections/wallbox/unpair', '/appliances/heater/remove'],
+      ...['/appliances/heater/pair', '/pair-all', '/connections/wallbox/refresh'],
     ]) {
       said.set(path, (await visitor.post(path, { csrf })).status);
     }
@@ -70,7 +70,7 @@ describe("hub's page and notices under faults", () => {
     // The page explains the problem, and has no internal error; a refresh shows its result on the appliance's page.
     expect([...said].filter(([, status]) => ![303, 409, 507].includes(status))).toEqual([]);
     expect([...said].filter(([, status]) => status === 303).map(([path]) => path)).toEqual([
-      '/appliances/wallbox/refresh',
+      '/connections/wallbox/refresh',
     ]);
     await expect(hub.ask((control) => control.request('rotateSetupCode'))).rejects.toMatchObject({
       code: 'store_unwritable',

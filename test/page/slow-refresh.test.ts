@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import type { Administration } from '../../src/core/administration.ts';
 import type { PageServices } from '../../src/page/administration-view.ts';
-import { serveAppliances } from '../../src/page/appliance/appliance.ts';
+import { serveConnections } from '../../src/page/connection/connection.ts';
 import type { FormSubmission } from '../../src/page/page-context.ts';
 import type { AuthenticatedRoutes } from '../../src/page/sign-in/authenticated-routes.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
 
-test('a slow refresh on the appliance page continues after the redirect', async () => {
+test('a slow refresh continues after the redirect', async () => {
   const forms = new Map<string, (sent: FormSubmission) => Promise<unknown>>();
   const guard = {
     page: () => undefined,
@@ -14,14 +14,13 @@ test('a slow refresh on the appliance page continues after the redirect', async 
   };
   // The hub waits no time for the portal.
   const timers = { ...systemTimers, sleep: async () => undefined };
-  const status = async () => ({ appliances: [{ name: 'wallbox', connection: 'wallbox' }] });
   const refresh = () => new Promise(() => undefined);
-  const administration = { refresh, status } as unknown as Administration;
+  const administration = { refresh } as unknown as Administration;
   const services = { administration, clock: systemClock(), timers } as unknown as PageServices;
-  serveAppliances(guard as unknown as AuthenticatedRoutes, services);
+  serveConnections(guard as unknown as AuthenticatedRoutes, services);
   const redirects: string[] = [];
   const reply = { redirect: (path: string) => void redirects.push(path) };
   const submission = { request: { params: { name: 'wallbox' } }, reply, administration };
-  await forms.get('/appliances/:name/refresh')?.(submission as unknown as FormSubmission);
-  expect(redirects).toEqual(['/appliances/wallbox']);
+  await forms.get('/connections/:name/refresh')?.(submission as unknown as FormSubmission);
+  expect(redirects).toEqual(['/connections/wallbox']);
 });
