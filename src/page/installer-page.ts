@@ -16,8 +16,8 @@ export interface InstallerPage {
   readonly now?: number;
   /** The page's script keeps the page up to date while it is visible. */
   readonly live?: boolean;
-  /** Without scripts, the browser reloads the page after this many seconds. */
-  readonly reloadAfter?: number;
+  /** Something is awaited: without scripts, the browser reloads the page after {@link RELOAD_SECONDS}. */
+  readonly isWaiting?: boolean;
   /** One column, as for forms and confirmations. */
   readonly narrow?: boolean;
 }
@@ -34,14 +34,15 @@ const CONTENT_SECURITY_POLICY = [
   "trusted-types 'none'",
 ];
 
+const RELOAD_SECONDS = 5;
+
 /** Sends a page to a browser that is signed in. */
 export function sendInstallerPage(req: PageRequest, status: number, page: InstallerPage): FastifyReply {
   const { context, session } = req;
   const { hubName, texts } = context;
-  const { title, body, now, live, reloadAfter, narrow } = page;
+  const { title, body, now, live, isWaiting, narrow } = page;
   const { installer } = texts;
-  const reload =
-    reloadAfter === undefined ? '' : html`<noscript><meta http-equiv="refresh" content="${reloadAfter}"></noscript>`;
+  const reload = isWaiting ? html`<noscript><meta http-equiv="refresh" content="${RELOAD_SECONDS}"></noscript>` : '';
   // A user of a reverse proxy signs out there.
   const signOut =
     context.ingress === undefined ? csrfForm(session, '/sign-out', html`<button>${installer.signOut}</button>`) : '';

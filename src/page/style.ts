@@ -105,7 +105,7 @@ code, .value { font: .9375rem/1.4 ui-monospace, monospace; user-select: all; -we
   body:has(.door-label) > :not(main), main > :not(.door-label):has(~ .door-label), .door-label ~ * { display: none; }
   .door-label svg { width: 60mm; height: 40mm; border: 0; border-radius: 0; } }
 .two { display: grid; gap: 1.5rem; grid-template-columns: minmax(0, 1fr); }
-.days { display: block; width: 100%; height: auto; } .days .good { fill: var(--good); } .days .warn { fill: var(--warn); } .days .bad { fill: var(--bad); } .days .none { fill: var(--line); }
+.days { display: block; width: 100%; height: auto; } .days .good { fill: var(--good); } .days .warn { fill: var(--warn); } .days .bad { fill: var(--bad); } .days .neutral { fill: var(--line); }
 .legend { display: flex; flex-wrap: wrap; gap: .25rem 1rem; font-size: .9375rem; color: var(--quiet); } .legend span { display: flex; align-items: center; gap: .4rem; }
 .legend .days { width: .6rem; flex: none; }
 .history { display: grid; padding: 0; list-style: none; } .history li { display: flex; gap: .6rem; padding: .6rem 0; border-top: 1px solid var(--line); } .history .icon { width: 1.3rem; height: 1.3rem; margin-top: .15rem; }

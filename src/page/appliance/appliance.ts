@@ -86,9 +86,6 @@ async function approve(
   }
 }
 
-/** While a login is awaited, a browser without scripts reloads the page after this many seconds. */
-const WAITING_RELOAD_SECONDS = 10;
-
 /** What the page of an appliance shows. */
 interface ApplianceView {
   readonly appliance: ApplianceStatus;
@@ -125,7 +122,7 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
     title,
     now,
     live: true,
-    ...(state === 'pairing' && { reloadAfter: WAITING_RELOAD_SECONDS }),
+    isWaiting: state === 'pairing',
     body: html`!${backLink('/', texts.installer.overview)}
 <div class="two"><div class="stack head">
 <h1>${title}</h1>

@@ -78,12 +78,12 @@ const UNFOLDED_ENTRIES = 8;
 /** Width and height of a day in the chart, and the width of its bar. */
 const DAY_SIZE = { width: 24, height: 44, bar: 18 };
 
-/** Class and bar height of each state: colour alone must not carry the meaning. */
-const BARS: Readonly<Record<DayState, { readonly style: string; readonly height: number }>> = {
-  connected: { style: 'good', height: 44 },
-  failing: { style: 'warn', height: 30 },
-  needs_pairing: { style: 'bad', height: 18 },
-  unknown: { style: 'none', height: 4 },
+/** Severity and bar height of each state: colour alone must not carry the meaning. */
+const LOOKS: Readonly<Record<DayState, { readonly severity: DisplaySeverity; readonly height: number }>> = {
+  connected: { severity: 'good', height: 44 },
+  failing: { severity: 'warn', height: 30 },
+  needs_pairing: { severity: 'bad', height: 18 },
+  unknown: { severity: 'neutral', height: 4 },
 };
 
 /** An appliance's history: a chart of the last days, and a list with the newest entry first. @returns HTML */
@@ -124,16 +124,9 @@ function renderChart({ history }: Texts, days: readonly HistoryDay[]): string {
 }
 
 function renderBar(state: DayState, x: number): string {
-  const { style, height } = BARS[state];
-  return html`<rect class="${style}" x="${x}" y="${DAY_SIZE.height - height}" width="${DAY_SIZE.bar}" height="${height}" rx="3"/>`;
+  const { severity, height } = LOOKS[state];
+  return html`<rect class="${severity}" x="${x}" y="${DAY_SIZE.height - height}" width="${DAY_SIZE.bar}" height="${height}" rx="3"/>`;
 }
-
-const SEVERITIES: Readonly<Record<DayState, DisplaySeverity>> = {
-  connected: 'good',
-  failing: 'warn',
-  needs_pairing: 'bad',
-  unknown: 'neutral',
-};
 
 function renderEntry(texts: Texts, entry: HistoryEntry): string {
   const { history, result } = texts;
@@ -144,6 +137,6 @@ function renderEntry(texts: Texts, entry: HistoryEntry): string {
   const reason = why === null ? '' : `: ${{ ...result.reasons, ...history.failureReasons }[why]}`;
   const newest = dateTimeElement(texts, Date.parse(last));
   const oldest = count > 1 && first !== last ? html`!${dateTimeElement(texts, Date.parse(first))} &ndash; ` : '';
-  return html`<li>!${icon(SEVERITIES[stateAfter(entry) ?? 'unknown'])}<div><p>${description}${reason}</p>
+  return html`<li>!${icon(LOOKS[stateAfter(entry) ?? 'unknown'].severity)}<div><p>${description}${reason}</p>
 <p class="quiet">!${oldest}!${newest}</p></div></li>`;
 }

@@ -108,9 +108,6 @@ function removalConfirmation(texts: Texts, { name, title, users }: ConnectionSta
   };
 }
 
-/** While a login is awaited, a browser without scripts reloads the page after this many seconds. */
-const WAITING_RELOAD_SECONDS = 10;
-
 /** What the page of a connection shows. */
 interface ConnectionView {
   readonly connection: ConnectionStatus;
@@ -134,7 +131,7 @@ export function connectionPage(
     title,
     now,
     live: true,
-    ...(state === 'pairing' && { reloadAfter: WAITING_RELOAD_SECONDS }),
+    isWaiting: state === 'pairing',
     body: html`!${backLink('/', texts.installer.overview)}
 <div class="two"><div class="stack head">
 <h1>${title}</h1>

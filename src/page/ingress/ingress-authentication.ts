@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { SetupAccess } from '../../core/setup-access.ts';
 import { isCrossOriginFetch, safeRedirectPath } from '../request-origin.ts';
-import type { PageAuthentication } from '../sign-in/page-authentication.ts';
+import type { PageAuthentication } from '../sign-in/authenticated-routes.ts';
 
 /**
  * Trusts the reverse proxy to forward only requests of people who are signed in there. The requests of a browser carry

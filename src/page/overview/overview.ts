@@ -28,9 +28,6 @@ import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import { renderSetupCodeForm } from '../sign-in/setup-code.ts';
 import type { Texts } from '../texts/en.ts';
 
-/** While a login is awaited, a browser without scripts reloads the page after this many seconds. */
-const WAITING_RELOAD_SECONDS = 10;
-
 /** Cards on the page; more would be too heavy for a phone in a cellar. */
 const MAX_SHOWN_CARDS = 60;
 /** The command that shows all of them. */
@@ -96,7 +93,7 @@ export function overviewPage(
     title: overview.title,
     now,
     live: true,
-    ...(isWaiting && { reloadAfter: WAITING_RELOAD_SECONDS }),
+    isWaiting,
     body: html`<div class="health" role="status">!${icon(severity)}<h1 id="health">${headline}</h1></div>
 !${renderHubConditions(texts, conditions)}
 !${renderRegistrationWarning(texts, hub)}

@@ -6,7 +6,7 @@ import { icon } from '../elements.ts';
 import { backLink, csrfForm, type InstallerPage } from '../installer-page.ts';
 import type { AuthenticatedRequest } from '../page-context.ts';
 import { connectionPath, pairingBatchPath, pairingPath } from '../paths.ts';
-import { RELOAD_SECONDS, renderPairing, renderStatus, renderUsers } from './pairing-page.ts';
+import { renderPairing, renderStatus, renderUsers } from './pairing-page.ts';
 
 /** Items of each list: with hundreds of appliances, the page is loaded hundreds of times during a batch. */
 const MAX_SHOWN_ITEMS = 60;
@@ -29,7 +29,7 @@ export function pairingBatchPage(
     now,
     narrow: true,
     live: true,
-    ...(current !== null && { reloadAfter: RELOAD_SECONDS }),
+    isWaiting: current !== null,
     body: html`!${backLink('/', installer.overview)}
 <h1>${texts.title}</h1>
 !${renderAccounts(req, batch)}

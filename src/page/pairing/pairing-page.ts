@@ -30,7 +30,7 @@ export function pairingPage(
     now,
     narrow: true,
     live: true,
-    ...(isOpen(view) && { reloadAfter: RELOAD_SECONDS }),
+    isWaiting: isOpen(view),
     body: html`!${batch === null ? backLink(pagePathOf(view), back) : backLink(pairingBatchPath(batch.id), texts.batch.title)}
 <h1>${title}</h1>
 !${renderUsers(texts, view)}
@@ -51,9 +51,6 @@ function renderContinueLink({ context: { texts } }: AuthenticatedRequest, { batc
   }
   return html`<p><a class="button" id="overview" href="/">${texts.appliance.backToOverview}</a></p>`;
 }
-
-/** A browser without scripts reloads the page of a pairing after this many seconds. */
-export const RELOAD_SECONDS = 5;
 
 /**
  * The state of a pairing in words, and what to do.

@@ -2,13 +2,27 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Administration } from '../../core/administration.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Log } from '../../core/log.ts';
+import type { PageSession } from '../../core/setup-access.ts';
 import { timingSafeEqualText } from '../../system/secret-hash.ts';
 import { sendFailure } from '../failures.ts';
 import { readFormBody } from '../http.ts';
-import { type AuthenticatedRequest, type FormSubmission, pageContext } from '../page-context.ts';
+import { type AuthenticatedRequest, type FormSubmission, type PageContext, pageContext } from '../page-context.ts';
 import { crossSiteConfirmationRedirect, isCrossSiteEmbedding } from '../request-origin.ts';
-import type { PageAuthentication } from './page-authentication.ts';
 import { sendCsrfFailure, sendFormError } from './sign-in-responses.ts';
+
+/** How a listener recognises the people who use the installer's page, and the forms of its own pages. */
+export interface PageAuthentication {
+  /** The session of a request; null if there is none. */
+  findSession(request: FastifyRequest): PageSession | null;
+  /** Responds to a page request or form without a session. */
+  sendUnauthenticated(request: FastifyRequest, reply: FastifyReply, context: PageContext): FastifyReply;
+  /** Whether a form did not come from another site's page. */
+  isSameOrigin(request: FastifyRequest): boolean;
+  /** The page of the hub from which a request was sent; `/` if that is unknown. */
+  submittingPage(request: FastifyRequest): string;
+  /** The name of the user, for the log and the history; null if it is unknown. */
+  userName(request: FastifyRequest): string | null;
+}
 
 /** The hub behind the routes that need a sign-in. */
 export interface GuardedHub {

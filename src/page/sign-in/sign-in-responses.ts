@@ -32,14 +32,13 @@ type SignInReason =
  */
 function signInPage(texts: Texts, next: string, reason: SignInReason): PublicPage {
   const { signIn } = texts;
-  const problem = errorText(texts, reason);
-  const status = statusText(texts, reason);
-  const note = status === null ? '' : html`<p role="status">${status}</p>`;
+  const { problem, status } = reasonTexts(texts, reason);
+  const note = status === undefined ? '' : html`<p role="status">${status}</p>`;
   // The same for every name: nobody learns here which appliances there are.
   const label = next.startsWith(LABEL_PATH) ? html`<p>${signIn.labelScanned}</p>` : '';
-  const message = problem === null ? '' : html`<p class="problem" id="problem" role="alert">${problem}</p>`;
-  const invalid = problem === null ? '' : 'aria-invalid="true"';
-  const describedBy = problem === null ? 'hint' : 'problem hint';
+  const message = problem === undefined ? '' : html`<p class="problem" id="problem" role="alert">${problem}</p>`;
+  const invalid = problem === undefined ? '' : 'aria-invalid="true"';
+  const describedBy = problem === undefined ? 'hint' : 'problem hint';
   const typed = reason.kind === 'wrong' ? reason.typed.slice(0, MAX_SHOWN_CODE_LENGTH) : '';
   return {
     heading: signIn.heading,
@@ -123,16 +122,26 @@ export function sendFormError(
   });
 }
 
-function errorText(texts: Texts, reason: SignInReason): string | null {
+/** What is wrong with the code, or why the browser is not signed in. */
+function reasonTexts(texts: Texts, reason: SignInReason): { readonly problem?: string; readonly status?: string } {
+  const { signIn } = texts;
   switch (reason.kind) {
+    case 'asked':
+      return {};
     case 'missing':
-      return texts.signIn.missing;
+      return { problem: signIn.missing };
     case 'wrong':
-      return wrongCodeText(texts, typedLetters(reason.typed).length);
+      return { problem: wrongCodeText(texts, typedLetters(reason.typed).length) };
     case 'locked':
-      return texts.signIn.locked;
-    default:
-      return null;
+      return { problem: signIn.locked };
+    case 'ended':
+      return { status: signIn.sessionEnded };
+    case 'ended_meanwhile':
+      return { status: signIn.sessionEndedBeforeSubmit };
+    case 'signed_out':
+      return { status: signIn.signedOut };
+    case 'used_up':
+      return { status: signIn.linkUsed };
   }
 }
 
@@ -140,19 +149,4 @@ function errorText(texts: Texts, reason: SignInReason): string | null {
 function wrongCodeText({ signIn }: Texts, count: number): string {
   if (count === SETUP_CODE_FORMAT.length) return signIn.wrong;
   return count < SETUP_CODE_FORMAT.length ? signIn.tooShort(count) : signIn.tooLong(count);
-}
-
-function statusText({ signIn }: Texts, { kind }: SignInReason): string | null {
-  switch (kind) {
-    case 'ended':
-      return signIn.sessionEnded;
-    case 'ended_meanwhile':
-      return signIn.sessionEndedBeforeSubmit;
-    case 'signed_out':
-      return signIn.signedOut;
-    case 'used_up':
-      return signIn.linkUsed;
-    default:
-      return null;
-  }
 }

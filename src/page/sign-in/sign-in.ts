@@ -4,8 +4,7 @@ import { unmapIpv4 } from '../../system/addresses.ts';
 import { readFormBody } from '../http.ts';
 import { pageContext } from '../page-context.ts';
 import { isPrefetch, isSameOrigin, refererPath, safeRedirectPath } from '../request-origin.ts';
-import { AuthenticatedRoutes, type GuardedHub } from './authenticated-routes.ts';
-import type { PageAuthentication } from './page-authentication.ts';
+import { AuthenticatedRoutes, type GuardedHub, type PageAuthentication } from './authenticated-routes.ts';
 import {
   mayWithholdCookie,
   readSessionCookie,
