@@ -16,20 +16,12 @@ const LIVE_MS = 2500;
 /** Done only once, because the hub serves only one old CA. */
 const ROTATE_CA = 'rotate CA';
 
-/** A step, and when it was done, in ms since 1970. */
-interface StepTime {
-  readonly name: string;
-  readonly from: number;
-  readonly to: number;
-}
-
 /**
  * Does what an installer does, one step after the other, again and again. Under faults of the portal a step may fail.
  */
 export class SoakInstaller implements AsyncDisposable {
   readonly #hub: HubProcess;
   readonly #portal: LoginPortal;
-  readonly #times: StepTime[] = [];
   readonly #succeeded = new Map<string, number>();
   readonly #stop = new AbortController();
   readonly #work: Promise<void>;
@@ -54,13 +46,6 @@ export class SoakInstaller implements AsyncDisposable {
     return Object.keys(this.#steps)
       .map((name) => `${name} ${this.#succeeded.get(name) ?? 0}`)
       .join(', ');
-  }
-
-  /** What the installer did at a time, or just before it. @param at ms since 1970 */
-  stepAt(at: number): string {
-    const step = this.#times.findLast(({ from }) => from <= at);
-    if (step === undefined) return 'before the first step';
-    return at <= step.to ? `during ${step.name}` : `after ${step.name}`;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -94,12 +79,10 @@ export class SoakInstaller implements AsyncDisposable {
         if (name === ROTATE_CA && this.#rounds > 0) continue;
         await sleep(pause, undefined, { signal }).catch(() => undefined);
         if (signal.aborted) return;
-        const from = Date.now();
         const isDone = await step().then(
           () => true,
           () => false,
         );
-        this.#times.push({ name, from, to: Date.now() });
         if (isDone) this.#succeeded.set(name, (this.#succeeded.get(name) ?? 0) + 1);
       }
     }

@@ -3,14 +3,13 @@
 import { appendFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { unrecorded } from '../support/loop-stalls-preload.ts';
 
 const file = process.env['LATCHKEY_TEST_HEAP'];
 if (file !== undefined && process.argv.includes('serve')) {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   setInterval(() => {
-    unrecorded(collect);
+    collect();
     const { heapUsed, heapTotal, external, rss } = process.memoryUsage();
     appendFileSync(file, `${heapUsed} ${heapTotal} ${external} ${rss}\n`);
   }, 2000).unref();

@@ -6,7 +6,6 @@ import { scaleDeadline } from '../support/deadlines.ts';
 import { EmulatorProcess } from '../support/emulator-process.ts';
 import { eventually, HubProcess } from '../support/hub-process.ts';
 import { logFile } from '../support/logs.ts';
-import { readStalls, recordStalls, type Stall } from '../support/loop-stalls.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { slowStoreEnv } from '../support/slow-store.ts';
 import type { Experiment, ExperimentOptions, ExperimentResult } from './experiment.ts';
@@ -106,8 +105,6 @@ function durationOf({ minutes }: ExperimentOptions): Partial<Form> {
 async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form): Promise<ExperimentResult> {
   const users = Array.from({ length: APPLIANCES - SHARED }, (_, index) => `user-${index}`);
   const heapFile = logFile('heap');
-  const stallFile = logFile('stalls');
-  const stallRecorder = recordStalls(stallFile);
   await using portal = await EmulatorProcess.start(
     '--tls',
     ...['--token-lifetime', `${form.tokenLifetime}s`, '--refresh-grace-time', '10m', '--seed', String(scale.seed)],
@@ -119,10 +116,7 @@ async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form):
     metrics: '127.0.0.1:0',
     env: {
       ...SMALL.env,
-      ...stallRecorder.env,
-      ...slowStoreEnv(
-        `${SMALL.options} ${stallRecorder.options} --import=${new URL('./soak-probe.ts', import.meta.url)}`,
-      ),
+      ...slowStoreEnv(`${SMALL.options} --import=${new URL('./soak-probe.ts', import.meta.url)}`),
       LATCHKEY_TEST_HEAP: heapFile,
     },
   });
@@ -141,7 +135,6 @@ async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form):
   const files: Sample[] = [];
   const disturbances = new Disturbances(hub, portal, clients, random);
   const began = performance.now();
-  const beganAt = Date.now();
   const seconds = () => (performance.now() - began) / 1000;
   const installer = new SoakInstaller(hub, portal, form.installerPause);
   let asking = 0;
@@ -183,7 +176,6 @@ async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form):
   const lives = hub.pid === pid && process.kill(pid, 0);
   const unexpected = unexpectedLines(readFileSync(hub.log, 'utf8'));
 
-  // Its last stalls are written when it exits.
   await hub.kill('SIGTERM');
   const growth = form.growth && checkGrowth(form.growth, { memory, files, heap: heapOf(heapFile) });
   const wrong = wrongOf(load, clients);
@@ -202,7 +194,6 @@ async function soak(scale: ExperimentOptions, random: SeededRandom, form: Form):
       'steps of the installer': installer.summary,
       'grants lost': lost.size,
       ...growth?.figures,
-      ...stallFigures(stallFile, beganAt, installer),
       'open files': `${filesAtStart} at the start, ${median(files.map(({ value }) => value))} under load, ${filesAtEnd} at the end`,
       'unexpected log lines': unexpected.length,
     },
@@ -259,42 +250,6 @@ function checkGrowth(limits: Growth, samples: Readonly<Record<keyof Growth, read
       ...(memory > limits.memory ? [`the memory grows by ${memory.toFixed(0)} kB per minute`] : []),
       ...(files > limits.files ? [`the minimum of open files is ${files} higher in the second half`] : []),
     ],
-  };
-}
-
-/** Longer stalls of the event loop are counted, in ms. */
-const LONG_STALL_MS = 20;
-
-/** Functions of the hub's store and of SQLite, which wait for the disk. */
-const DISK_WAIT = /\b(sql|wrappers|transaction|pragma|database-file|backup)\.js:/;
-
-/**
- * The longest stalls of the hub's event loop under the load: by processor time, which is the hub's own work, on the
- * clock, which counts whatever kept the hub from running, and on the clock within the store.
- */
-function stallFigures(file: string, since: number, installer: SoakInstaller): ExperimentResult['figures'] {
-  const stalls = readStalls(file).filter(({ at }) => at >= since);
-  const longest = (what: string, by: (stall: Stall) => number) => {
-    const [stall] = stalls.toSorted((a, b) => by(b) - by(a));
-    if (stall === undefined) return { [`event loop: longest stall${what}, ms`]: 'none was recorded' };
-    const { at, ms, cpu, waiting, cause } = stall;
-    const parts = [
-      `${ms.toFixed(0)} on the clock`,
-      `${cpu.toFixed(0)} on a processor`,
-      `${waiting.toFixed(0)} waiting for one`,
-    ];
-    return {
-      [`event loop: longest stall${what}, ms`]: `${by(stall).toFixed(0)} (${parts.join(', ')})`,
-      [`event loop: longest stall${what}, caused by`]: `${cause || 'nothing that was sampled'}, ${installer.stepAt(at)}`,
-    };
-  };
-  return {
-    ...longest(' by its own work', ({ cpu }) => cpu),
-    ...longest('', ({ ms }) => ms),
-    ...longest(' in the store', ({ ms, waiting, cause }) => (DISK_WAIT.test(cause) ? ms - waiting : 0)),
-    [`event loop: stalls of more than ${LONG_STALL_MS} ms of its own work`]: stalls.filter(
-      ({ cpu }) => cpu > LONG_STALL_MS,
-    ).length,
   };
 }
 

@@ -19,8 +19,6 @@ test('under load and every fault all issued tokens are right, no grant is lost a
   expect(figures['steps of the installer']).toMatch(
     /^add [1-9].*page [1-9].*metrics [1-9].*backup [1-9].*reload [1-9].*rotate CA 1$/,
   );
-  expect(count('event loop: longest stall by its own work, ms')).toBeGreaterThan(0);
-  expect(figures['event loop: longest stall by its own work, caused by']).toMatch(/ \(\d+ ms\).*, (during|after) /);
   const met = String(figures['faults']).split(', ');
   expect(met.map((each) => each.replace(/ [1-9]\d*$/, '')).toSorted()).toEqual(FAULTS.toSorted());
 });
