@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { BUDGETS, budgetLine, cpuSecondsOfChildren, cpuSecondsOfRun, measureMachine } from './test.d/budget.ts';
 import { cleanCommit, forgetLastRun, recordLastRun } from './test.d/last-run.ts';
 import { clearLeftovers, endSession, rememberSession, removeFolder } from './test.d/leftovers.ts';
-import { describeLastRun, listLongForms, runSelected } from './test.d/long.ts';
+import { describeLastRun, listLongForms, runLongForms } from './test.d/long.ts';
 import {
   addSummaries,
   readTestTimes,
@@ -31,8 +31,8 @@ installs no programs for the tests (scripts/test-packages --all installs them).
   --checks  with a FILTER: runs the other checks too (lint, format, layers, unused code)
   --update  lets the tests write the documents that are generated from the sources, instead of comparing them
   --list    shows the last run of --all, and lists the long tests, which never run by default: what each one shows,
-            its command and its last run
-  --long    runs the long tests, all or those named, one after another, and records the results in test/long-runs.json
+            and its command
+  --long    runs the long tests, all or those named, one after another
   --help    prints this text
 
 The last line is always "N passed, N failed, N skipped".`;
@@ -47,7 +47,7 @@ if (options.list) {
   console.log(`${describeLastRun(root)}\n\n${listLongForms()}`);
   process.exit(0);
 }
-if (options.long) process.exit(await runSelected(filters));
+if (options.long) process.exit(runLongForms(filters));
 
 type Check = readonly [name: string, command: readonly string[]];
 

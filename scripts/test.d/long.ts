@@ -1,31 +1,17 @@
-// The long tests take too long for every run of the suite. Each has its own command; test/long-runs.json records its
-// last run.
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { globSync, readFileSync, writeFileSync } from 'node:fs';
+// The long tests take too long for every run of the suite. Each has its own command.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-
 import { lastRun } from './last-run.ts';
 
 const root = join(import.meta.dirname, '../..');
-const RECORD = join(root, 'test/long-runs.json');
 
 /** A test or benchmark that takes too long for every run. */
-export interface LongForm {
+interface LongForm {
   readonly name: string;
   /** For a shell in the checkout's root. */
   readonly command: string;
   readonly shows: string;
-}
-
-/** The last run of a long test. */
-interface LongRun {
-  /** Abbreviated, with `+` if the checkout had uncommitted changes. */
-  readonly commit: string;
-  /** YYYY-MM-DD. */
-  readonly date: string;
-  /** `N passed, N failed, N skipped`: counts tests if the command counts them, else the command itself. */
-  readonly result: string;
 }
 
 /** Long tests that are programs of their own, not test files with more rows. */
@@ -58,10 +44,8 @@ const NAMED = [
   },
 ];
 
-const FAILED: Counts = { passed: 0, failed: 1, skipped: 0 };
-
 /** All long tests: the programs, and the test files that select rows with test/support/long.ts. */
-export function longForms(): readonly LongForm[] {
+function longForms(): readonly LongForm[] {
   const files = globSync('test/**/*.test.ts', { cwd: root })
     .filter((file) => /from '[./]+\/support\/long\.ts'/.test(readFileSync(join(root, file), 'utf8')))
     .map((file) => file.slice('test/'.length, -'.test.ts'.length))
@@ -83,23 +67,25 @@ export function longForms(): readonly LongForm[] {
   ];
 }
 
-/** Runs the long tests with these names (all if there are none) and prints the results. @returns the exit status */
-export async function runSelected(names: readonly string[]): Promise<number> {
+/** Runs the long tests with these names, all if there are none, one after another. @returns the exit status */
+export function runLongForms(names: readonly string[]): number {
   const all = longForms();
   const unknown = names.find((wanted) => !all.some(({ name }) => name === wanted));
   if (unknown !== undefined) {
     console.error(`scripts/test --long: found ${unknown}; allowed are ${all.map(({ name }) => name).join(', ')}`);
-    console.log(inLastLine(FAILED));
+    console.log('0 passed, 1 failed, 0 skipped');
     return 2;
   }
-  const stop = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stop.abort());
   const leftOut = execFileSync(join(root, 'scripts/test-packages'), ['--all'], { encoding: 'utf8' });
   if (leftOut !== '') console.log(`Not installed by the set-up:\n${leftOut}`);
   const chosen = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
-  const counts = await runLongForms(chosen, { stop: stop.signal });
-  console.log(`\n${inLastLine(counts)}`);
-  return counts.failed > 0 ? 1 : 0;
+  const failed = chosen.filter(({ name, command }) => {
+    console.log(`\n== ${name}: ${command}`);
+    return spawnSync('bash', ['-c', command], { cwd: root, stdio: 'inherit' }).status !== 0;
+  });
+  for (const { name } of failed) console.log(`\nFailed: ${name}`);
+  console.log(`\n${chosen.length - failed.length} passed, ${failed.length} failed, 0 skipped`);
+  return failed.length > 0 ? 1 : 0;
 }
 
 /** A text about the last run of `scripts/test --all` in a checkout. */
@@ -116,82 +102,9 @@ function minutes(seconds: number): string {
   return `${(seconds / 60).toFixed(1)} min`;
 }
 
-/** A text that lists each long test with what it shows, its command and its last run. */
-export function listLongForms(forms = longForms(), runs = read(RECORD)): string {
-  return forms
-    .map(({ name, command, shows }) => {
-      const run = runs[name];
-      const last = run === undefined ? 'never run' : `${run.date}, on ${run.commit}: ${run.result}`;
-      return [name, `    ${shows}`, `    ${command}`, `    ${last}`].join('\n');
-    })
+/** A text that lists each long test with what it shows and its command. */
+export function listLongForms(): string {
+  return longForms()
+    .map(({ name, command, shows }) => [name, `    ${shows}`, `    ${command}`].join('\n'))
     .join('\n');
-}
-
-/** The counts in the last line of a test run. */
-interface Counts {
-  readonly passed: number;
-  readonly failed: number;
-  readonly skipped: number;
-}
-
-/** The last line of a test run. */
-function inLastLine({ passed, failed, skipped }: Counts): string {
-  return `${passed} passed, ${failed} failed, ${skipped} skipped`;
-}
-
-/**
- * Runs long tests one after another, and records each result unless the run was stopped.
- * @param record the file with the last runs
- */
-export async function runLongForms(
-  forms: readonly LongForm[],
-  { record = RECORD, stop = new AbortController().signal }: { record?: string; stop?: AbortSignal } = {},
-): Promise<Counts> {
-  const commit = commitHere();
-  const sum = { passed: 0, failed: 0, skipped: 0 };
-  const lines: string[] = [];
-  for (const form of forms) {
-    console.log(`\n== ${form.name}: ${form.command}`);
-    const counts = stop.aborted ? FAILED : await run(form, stop);
-    for (const key of ['passed', 'failed', 'skipped'] as const) sum[key] += counts[key];
-    const result = stop.aborted ? 'stopped' : inLastLine(counts);
-    lines.push(`  ${form.name}: ${result}`);
-    if (stop.aborted) continue;
-    const date = new Date().toISOString().slice(0, 10);
-    writeFileSync(record, `${JSON.stringify({ ...read(record), [form.name]: { commit, date, result } }, null, 2)}\n`);
-  }
-  console.log(['', 'The long tests:', ...lines].join('\n'));
-  return sum;
-}
-
-/** The counts in the command's last line. If it has none, the command itself counts as passed or failed. */
-async function run({ command }: LongForm, stop: AbortSignal): Promise<Counts> {
-  const child = spawn('bash', ['-c', command], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] });
-  const end = () => child.kill('SIGTERM');
-  stop.addEventListener('abort', end);
-  let tail = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    process.stdout.write(text);
-    tail = (tail + text).slice(-1000);
-  });
-  const [status] = await once(child, 'close');
-  stop.removeEventListener('abort', end);
-  const counted = /(?:^|\n)(\d+) passed, (\d+) failed, (\d+) skipped\n$/.exec(tail);
-  if (counted === null) return status === 0 ? { passed: 1, failed: 0, skipped: 0 } : FAILED;
-  const [passed = 0, failed = 0, skipped = 0] = counted.slice(1).map(Number);
-  return { passed, failed: status === 0 ? failed : Math.max(failed, 1), skipped };
-}
-
-function commitHere(): string {
-  const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
-  try {
-    const isChanged = git('status', '--porcelain', '--', '.', ':!test/long-runs.json') !== '';
-    return `${git('rev-parse', '--short', 'HEAD')}${isChanged ? '+' : ''}`;
-  } catch {
-    return 'unknown';
-  }
-}
-
-function read(record: string): Readonly<Record<string, LongRun>> {
-  return JSON.parse(readFileSync(record, 'utf8'));
 }
