@@ -40,7 +40,7 @@ const NAMED = [
   {
     name: 'arm64',
     files: 'release/arm64/',
-    shows: 'the package installs, runs, updates and purges in an emulated arm64 Debian',
+    shows: 'a hub of the arm64 package runs on an emulated processor',
   },
 ];
 
