@@ -13,7 +13,6 @@ import { scaleDeadline } from '../../support/deadlines.ts';
 import { rememberSecrets } from '../../support/logs.ts';
 import { selectRows } from '../../support/long.ts';
 import { stateFolder } from '../../support/state-folder.ts';
-import { checkTypes } from './type-check.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../../..');
@@ -251,24 +250,4 @@ it('on an older Node.js, the library and the programs say in one line which one 
   for (const [name, program] of Object.entries(programs)) {
     expect(await say(program, '--version')).toMatchObject({ code: 1, stderr: expect.stringMatching(line(name)) });
   }
-});
-
-describe('the types of the package', () => {
-  it('the example of the README compiles, and a wrong option does not', async () => {
-    const readme = await readFile(join(project, 'node_modules/latchkey-emulator/README.md'), 'utf8');
-    const [, example = ''] = /```ts\n([\s\S]*?)```/.exec(readme) ?? [];
-    expect(example).toContain("from 'latchkey-emulator'");
-    await writeFile(
-      join(project, 'use.ts'),
-      `${example}
-import type { Emulator, EmulatorOptions } from 'latchkey-emulator';
-export const same: Emulator = portal;
-export const options: EmulatorOptions = { autoLogin: true };
-export const base: string = portal.baseUrl;
-// @ts-expect-error there is no such option
-export const wrong = () => startEmulator({ autoLogout: true });
-`,
-    );
-    await checkTypes(project, 'use.ts', 'es2022');
-  });
 });
