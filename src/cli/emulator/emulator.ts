@@ -119,7 +119,7 @@ function settingOption(name: string, { values, initial, nothing, description }: 
         ? new Option(`--no-${name}`, `do not ${description}`)
         : new Option(`--${name}`, description);
     case 'choice':
-      return new Option(`--${name} <what>`, help).choices(Object.keys(values.choices));
+      return new Option(`--${name} <what>`, help).choices(values.choices);
     case 'count':
       return new Option(`--${name} <n>`, help).argParser(parseNonNegativeInteger);
     case 'seconds':

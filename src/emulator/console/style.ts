@@ -69,9 +69,9 @@ details .facts{margin:0 0 .75rem;padding:.5rem .75rem;border-radius:.5rem;backgr
 .s4{background:var(--warn-soft);color:var(--warn)}
 .s5,.s0{background:var(--bad-soft);color:var(--bad)}
 #settings{grid-column:1/-1}
-#settings form{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,22rem),1fr));gap:0 2rem}
+#settings form{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,30rem),1fr));gap:0 2rem}
 .setting{display:grid;grid-template-columns:minmax(0,1fr) 11.5rem;align-items:center;gap:.25rem 1rem;padding:.3rem 0;border-top:1px solid var(--soft)}
-.setting span{margin:0;color:var(--text);font-size:.95rem}
+.setting span{margin:0;color:var(--text);font-size:.95rem;overflow-wrap:anywhere}
 small{display:block;font-size:.875rem;color:var(--quiet)}
 ::placeholder{color:var(--quiet);opacity:1}
 .row{display:flex;flex-wrap:wrap;align-items:baseline;gap:.1rem .75rem;margin:.25rem 0}

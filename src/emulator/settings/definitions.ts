@@ -7,65 +7,56 @@ export interface SettingDefinition<Value> {
   readonly initial: Value;
   /** The meaning of null or 0, if that is a special value. */
   readonly nothing?: string;
-  /** The label of its control on the console. */
-  readonly label: string;
-  /** Its text in the flag's help and in docs/emulator.md. */
+  /** Its text in the flag's help, on the console and in docs/emulator.md. */
   readonly description: string;
 }
 
 /** The values of a setting. If {@link SettingDefinition.initial} is null, null is valid too. */
 type SettingValues =
-  | { readonly kind: 'boolean' }
-  /** The values, each with its text on the console. */
-  | { readonly kind: 'choice'; readonly choices: Readonly<Record<string, string>> }
+  /** `count`: a whole number from 0. */
+  | { readonly kind: 'boolean' | 'count' | 'regular expression' }
+  | { readonly kind: 'choice'; readonly choices: readonly string[] }
   /** `above 0`, `from 0`, or `whole`: whole numbers from 1. */
   | { readonly kind: 'seconds'; readonly range: 'above 0' | 'from 0' | 'whole' }
-  /** A whole number from 0; `unit` is its unit on the console. */
-  | { readonly kind: 'count'; readonly unit: string }
-  | { readonly kind: 'regular expression' }
   /** Names or requirements with one space between them. */
   | { readonly kind: 'text'; readonly syntax: TextSyntax };
 
 /** `scopes`: names; `requirements`: `OPERATION:NAME` or `OPERATION:NAME=VALUE`, with a percent-encoded value. */
 export type TextSyntax = 'scopes' | 'requirements';
 
-/** The texts of a setting. */
-type SettingTexts = Pick<SettingDefinition<unknown>, 'label' | 'description'>;
-
-export function booleanSetting(initial: boolean, texts: SettingTexts): SettingDefinition<boolean> {
-  return { values: { kind: 'boolean' }, initial, ...texts };
+export function booleanSetting(initial: boolean, description: string): SettingDefinition<boolean> {
+  return { values: { kind: 'boolean' }, initial, description };
 }
 
-export function choiceSetting<Value extends string>(
-  initial: NoInfer<Value>,
-  { choices, ...texts }: SettingTexts & { readonly choices: Readonly<Record<Value, string>> },
+/** @param choices the initial one first */
+export function choiceSetting<const Value extends string>(
+  choices: readonly [Value, ...Value[]],
+  description: string,
 ): SettingDefinition<Value> {
-  return { values: { kind: 'choice', choices }, initial, ...texts };
+  return { values: { kind: 'choice', choices }, initial: choices[0], description };
 }
 
 export function secondsSetting(
   range: 'above 0' | 'from 0' | 'whole',
   initial: number,
-  texts: SettingTexts,
+  description: string,
 ): SettingDefinition<number> {
-  return { values: { kind: 'seconds', range }, initial, ...texts };
+  return { values: { kind: 'seconds', range }, initial, description };
 }
 
-export function optionalSecondsSetting(texts: SettingTexts): SettingDefinition<number | null> {
-  return { values: { kind: 'seconds', range: 'above 0' }, initial: null, nothing: 'no limit', ...texts };
+export function optionalSecondsSetting(description: string): SettingDefinition<number | null> {
+  return { values: { kind: 'seconds', range: 'above 0' }, initial: null, nothing: 'no limit', description };
 }
 
-export function countSetting({
-  unit,
-  ...texts
-}: SettingTexts & { readonly unit: string; readonly nothing?: string }): SettingDefinition<number> {
-  return { values: { kind: 'count', unit }, initial: 0, ...texts };
+/** @param nothing the meaning of 0, if that is a special value */
+export function countSetting(description: string, nothing?: string): SettingDefinition<number> {
+  return { values: { kind: 'count' }, initial: 0, ...(nothing !== undefined && { nothing }), description };
 }
 
-export function regularExpressionSetting(texts: SettingTexts): SettingDefinition<string | null> {
-  return { values: { kind: 'regular expression' }, initial: null, nothing: 'none', ...texts };
+export function regularExpressionSetting(description: string): SettingDefinition<string | null> {
+  return { values: { kind: 'regular expression' }, initial: null, nothing: 'none', description };
 }
 
-export function textSetting(syntax: TextSyntax, texts: SettingTexts): SettingDefinition<string | null> {
-  return { values: { kind: 'text', syntax }, initial: null, nothing: 'none', ...texts };
+export function textSetting(syntax: TextSyntax, description: string): SettingDefinition<string | null> {
+  return { values: { kind: 'text', syntax }, initial: null, nothing: 'none', description };
 }

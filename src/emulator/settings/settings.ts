@@ -11,145 +11,98 @@ import { OAUTH2_SETTINGS, QUIRK_SETTINGS } from './oauth2-settings.ts';
 /** All settings, by their names in the library. */
 export const SETTINGS = {
   /** Opening the authorize URL logs in the first user, or the one that `login_hint` names, without a page. Default: false. */
-  autoLogin: booleanSetting(false, {
-    label: 'Opening the link logs in without a page',
-    description: 'opening the authorize URL logs in the first user, or the one that login_hint names',
-  }),
+  autoLogin: booleanSetting(
+    false,
+    'opening the authorize URL logs in the first user, or the one that login_hint names',
+  ),
   /** Every link asks for name and password, even in a browser that has logged in before. Default: false. */
-  forgetLogins: booleanSetting(false, {
-    label: 'Every link asks for the password',
-    description:
-      'every link asks for name and password; otherwise a browser that has logged in before is only asked to confirm',
-  }),
+  forgetLogins: booleanSetting(
+    false,
+    'every link asks for name and password; otherwise a browser that has logged in before is only asked to confirm',
+  ),
   /** Lifetime of the links in a config response, fixed when they are made. Seconds; default: 1800. */
-  stateLifetime: secondsSetting('above 0', 1800, {
-    label: 'Lifetime of login links',
-    description: 'lifetime of the links in a config response',
-  }),
+  stateLifetime: secondsSetting('above 0', 1800, 'lifetime of the links in a config response'),
   /** Lifetime of authorization codes. Seconds; default: 45 (docs/portal.md: 30 to 60). */
-  codeLifetime: secondsSetting('above 0', 45, {
-    label: 'Lifetime of codes',
-    description: 'lifetime of authorization codes',
-  }),
+  codeLifetime: secondsSetting('above 0', 45, 'lifetime of authorization codes'),
   /** Lifetime of access tokens, fixed when they are issued. A whole number of seconds; default: 3600. */
-  tokenLifetime: secondsSetting('whole', 3600, {
-    label: 'Lifetime of access tokens',
-    description: 'lifetime of access tokens',
-  }),
+  tokenLifetime: secondsSetting('whole', 3600, 'lifetime of access tokens'),
   /** Lifetime of an unused refresh token, from its issue. Seconds; default: null, no limit. */
-  refreshLifetime: optionalSecondsSetting({
-    label: 'Lifetime of unused refresh tokens',
-    description: 'lifetime of an unused refresh token',
-  }),
+  refreshLifetime: optionalSecondsSetting('lifetime of an unused refresh token'),
   /** How long after the login a grant can be refreshed, no matter how often. Seconds; default: null, no limit. */
-  grantLifetime: optionalSecondsSetting({
-    label: 'Lifetime of grants',
-    description: 'how long after the login a grant can be refreshed, no matter how often',
-  }),
+  grantLifetime: optionalSecondsSetting('how long after the login a grant can be refreshed, no matter how often'),
   /**
    * How long after the login a grant and all its tokens are valid, no matter how often it is refreshed. Token responses
    * contain the remaining time as `refresh_token_expires_in`. Seconds; default: null, no limit.
    */
-  loginLifetime: optionalSecondsSetting({
-    label: 'Lifetime of logins with all tokens',
-    description:
-      'how long after the login a grant and all its tokens are valid; token responses contain refresh_token_expires_in',
-  }),
+  loginLifetime: optionalSecondsSetting(
+    'how long after the login a grant and all its tokens are valid; token responses contain refresh_token_expires_in',
+  ),
   /** For how many later generations a used refresh token still gets new tokens. Default: 0, for none. */
-  refreshGrace: countSetting({
-    unit: 'later generations',
-    label: 'Used refresh tokens stay valid for',
-    description: 'how many newer refresh tokens may exist while a used one still works',
-  }),
+  refreshGrace: countSetting('how many newer refresh tokens may exist while a used one still works'),
   /** How long after its first use a refresh token gets the same tokens again. Seconds; default: 0, not at all. */
-  refreshGraceTime: secondsSetting('from 0', 0, {
-    label: 'Used refresh tokens get the same tokens for',
-    description: 'how long after its first use a refresh token gets the same tokens again',
-  }),
+  refreshGraceTime: secondsSetting(
+    'from 0',
+    0,
+    'how long after its first use a refresh token gets the same tokens again',
+  ),
   /** A used refresh token after its grace is only refused (default), or it revokes its whole grant. */
-  onReuse: choiceSetting('refuse', {
-    choices: { refuse: 'is refused', 'revoke-family': 'revokes its whole grant' },
-    label: 'A used refresh token',
-    description:
-      'what the reuse of a refresh token causes: it is refused (refuse), or its whole grant is revoked (revoke-family)',
-  }),
+  onReuse: choiceSetting(
+    ['refuse', 'revoke-family'],
+    'what the reuse of a refresh token causes: it is refused (refuse), or its whole grant is revoked (revoke-family)',
+  ),
   /** A refresh ends the access tokens that were issued before it. Default: false, they stay valid until they expire. */
-  refreshEndsAccessToken: booleanSetting(false, {
-    label: 'A refresh ends the former access token',
-    description: 'a refresh ends the access token that was issued before it',
-  }),
+  refreshEndsAccessToken: booleanSetting(false, 'a refresh ends the access token that was issued before it'),
   /** The exchange of a code revokes the older grants of the same user at the same client. Default: false. */
-  oneLoginPerUser: booleanSetting(false, {
-    label: 'A new login ends the older ones of the same user and client',
-    description: 'a new login ends the older grants of the same user at the same client',
-  }),
+  oneLoginPerUser: booleanSetting(false, 'a new login ends the older grants of the same user at the same client'),
   /** HTTP Basic at the token endpoint (RFC 6749, 2.3.1). Default: `accept`. */
-  basic: choiceSetting('accept', {
-    choices: { accept: 'is accepted', refuse: 'is refused' },
-    label: 'HTTP Basic at the token endpoint',
-    description: 'whether the token endpoint accepts HTTP Basic: accept or refuse',
-  }),
+  basic: choiceSetting(['accept', 'refuse'], 'whether the token endpoint accepts HTTP Basic: accept or refuse'),
   /** Whether a refused login is reported to the client's redirect_url as `error=access_denied`. Default: true. */
-  relayRefusal: booleanSetting(true, {
-    label: 'Report a refused login to the redirect_url',
-    description: 'report a refused login to the redirect_url as error=access_denied',
-  }),
+  relayRefusal: booleanSetting(true, 'report a refused login to the redirect_url as error=access_denied'),
   /** Whether code_url still serves a code after its exchange, until it expires. Default: `gone` (404). */
-  codeUrlAfterExchange: choiceSetting('gone', {
-    choices: { gone: 'answers 404', served: 'still serves the code' },
-    label: 'code_url after the exchange',
-    description:
-      'what code_url does after the exchange of its code: answer 404 (gone), or still serve the code (served)',
-  }),
+  codeUrlAfterExchange: choiceSetting(
+    ['gone', 'served'],
+    'what code_url does after the exchange of its code: answer 404 (gone), or still serve the code (served)',
+  ),
   /**
    * A JavaScript regular expression of at most 200 characters: config answers 400 to a redirect_url in which it finds a
    * match. Default: null, none.
    */
-  refuseRedirectUrls: regularExpressionSetting({
-    label: 'Refuse a redirect_url that matches',
-    description: 'config answers 400 to a redirect_url that matches this regular expression',
-  }),
+  refuseRedirectUrls: regularExpressionSetting(
+    'config answers 400 to a redirect_url that matches this regular expression',
+  ),
   /** Body of error responses to programs: JSON of RFC 6749 (default), a web page, or nothing. Pages for people stay. */
-  errorBody: choiceSetting('json', {
-    choices: { json: 'JSON', html: 'a web page', empty: 'nothing' },
-    label: 'Body of error responses',
-    description: 'body of error responses: JSON of RFC 6749, html, or nothing (empty)',
-  }),
+  errorBody: choiceSetting(
+    ['json', 'html', 'empty'],
+    'body of error responses: JSON of RFC 6749, html, or nothing (empty)',
+  ),
   /** Compression of the responses of all endpoints, although the client does not ask for it. Default: `none`. */
-  contentEncoding: choiceSetting('none', {
-    choices: { none: 'none', gzip: 'gzip', deflate: 'deflate', br: 'br' },
-    label: 'Compression of responses, whatever the client accepts',
-    description: 'compression of responses, whatever the client accepts: none, gzip, deflate or br',
-  }),
+  contentEncoding: choiceSetting(
+    ['none', 'gzip', 'deflate', 'br'],
+    'compression of responses, whatever the client accepts: none, gzip, deflate or br',
+  ),
   /** Requests without `User-Agent` get a 403 with a web page, as from the firewall of a CDN. Default: false. */
-  requireUserAgent: booleanSetting(false, {
-    label: 'Refuse requests without User-Agent',
-    description: 'requests without User-Agent get a 403 with a web page, as from the firewall of a CDN',
-  }),
+  requireUserAgent: booleanSetting(
+    false,
+    'requests without User-Agent get a 403 with a web page, as from the firewall of a CDN',
+  ),
   /**
    * Token responses contain an `id_token`, a JWT that identifies the user, whatever the scope. Default: false, they do
    * only if the granted scope contains `openid`.
    */
-  idToken: booleanSetting(false, {
-    label: 'Token responses contain an id_token without the scope openid too',
-    description:
-      'token responses contain an id_token, a JWT that identifies the user, even if the scope does not contain openid',
-  }),
+  idToken: booleanSetting(
+    false,
+    'token responses contain an id_token, a JWT that identifies the user, even if the scope does not contain openid',
+  ),
   /**
    * How many requests of each kind (config, code/get, token, revoke, whoami) a client may send in `rateLimitWindow`;
    * further ones get 429 with Retry-After and are not processed. Default: 0, no limit.
    */
-  rateLimit: countSetting({
-    nothing: 'no limit',
-    unit: '0 for no limit',
-    label: 'Requests of each kind per client',
-    description: 'requests of one kind that a client may send in a window; further ones get 429 with Retry-After',
-  }),
+  rateLimit: countSetting(
+    'requests of one kind that a client may send in a window; further ones get 429 with Retry-After',
+    'no limit',
+  ),
   /** Length of the window of `rateLimit`. Seconds; default: 60. */
-  rateLimitWindow: secondsSetting('above 0', 60, {
-    label: 'Window of the rate limit',
-    description: 'length of the window of the rate limit',
-  }),
+  rateLimitWindow: secondsSetting('above 0', 60, 'length of the window of the rate limit'),
   ...OAUTH2_SETTINGS,
   ...QUIRK_SETTINGS,
 };

@@ -72,7 +72,7 @@ function settingSchema({ values, initial }: SettingDefinition<unknown>): v.Gener
     case 'boolean':
       return v.boolean();
     case 'choice':
-      return choiceOf(Object.keys(values.choices));
+      return choiceOf(values.choices);
     case 'count':
       return integerInRange(0, MAX_SETTING_SECONDS);
     case 'seconds': {

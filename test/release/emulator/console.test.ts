@@ -82,12 +82,12 @@ describe("the emulator's console in a browser", () => {
     await using opened = await open();
     const { emulator, section } = opened;
     const { refresh_token } = await obtainTokens(emulator);
-    await section('Settings').getByLabel('A used refresh token').selectOption('revokes its whole grant');
+    await section('Settings').getByLabel('on_reuse').selectOption('revoke-family');
     await opened.page.getByText('on_reuse was changed').waitFor();
     const next = await parseTokens(await refreshTokens(emulator, refresh_token));
     expect((await refreshTokens(emulator, refresh_token)).status).toBe(400);
     expect((await refreshTokens(emulator, next.refresh_token)).status).toBe(400);
-    const refused = section('Settings').getByLabel('Refuse a redirect_url');
+    const refused = section('Settings').getByLabel('refuse_redirect_urls');
     await refused.fill('(');
     await refused.press('Enter');
     await opened.page.getByText('refuse_redirect_urls: must be a JavaScript regular expression').waitFor();

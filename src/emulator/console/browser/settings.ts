@@ -18,7 +18,7 @@ export const settingsSection: PageSection = createSection<Readonly<Record<string
   showList(form, settings, ({ name }) => name, settingRow);
 });
 
-function settingRow({ name, label, values, nothing, value }: SettingControl & { readonly value: Value }) {
+function settingRow({ name, description, values, nothing, value }: SettingControl & { readonly value: Value }) {
   const choices = choicesOf(values);
   const control = choices === null ? input(values, nothing, value) : select(choices, value);
   control.name = name;
@@ -29,12 +29,13 @@ function settingRow({ name, label, values, nothing, value }: SettingControl & { 
       if (!done && control instanceof HTMLInputElement) control.value = control.defaultValue;
     });
   });
-  return createElement('label', { class: 'setting' }, createElement('span', {}, label, unit(values)), control);
+  const text = createElement('small', {}, `${description}${UNITS[values.kind] ?? ''}`);
+  return createElement('label', { class: 'setting' }, createElement('span', {}, name, text), control);
 }
 
 /** The values of a setting that has a few, each with its text; null for other settings. */
 function choicesOf(values: SettingControl['values']): Choices | null {
-  if (values.kind === 'choice') return Object.entries(values.choices);
+  if (values.kind === 'choice') return values.choices.map((one) => [one, one]);
   return values.kind === 'boolean'
     ? [
         [true, 'yes'],
@@ -43,13 +44,8 @@ function choicesOf(values: SettingControl['values']): Choices | null {
     : null;
 }
 
-function unit(values: SettingControl['values']): HTMLElement | null {
-  if (values.kind === 'boolean' || values.kind === 'choice') return null;
-  const text = values.kind === 'count' ? values.unit : UNITS[values.kind];
-  return createElement('small', {}, text);
-}
-
-const UNITS = { seconds: 'seconds', 'regular expression': 'a regular expression', text: 'with one space between two' };
+/** What is added to the descriptions of settings of some kinds. */
+const UNITS: Readonly<Record<string, string>> = { seconds: ', in seconds', text: ', with one space between two' };
 
 function select(choices: Choices, value: Value): HTMLSelectElement {
   const options = choices.map(([choice, label], index) =>
