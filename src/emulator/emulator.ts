@@ -30,7 +30,6 @@ import type { LoggedRequest } from './http/logged-request.ts';
 import { RateLimiter } from './http/rate-limit.ts';
 import { RequestLog } from './http/request-log.ts';
 import { compressResponses, createServer } from './http/server.ts';
-import { attachTokenRequestCredentials } from './http/token-request.ts';
 import { choiceOf } from './json.ts';
 import type { Observations } from './oauth/client-audit.ts';
 import { type WaitingDevice, waitingDevices } from './oauth/device-logins.ts';
@@ -220,8 +219,6 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   const faults = new Faults(settings.seed, settings.clients, listeners, () => portal.changes.emitChange('faults'));
   attachFaults(base, faults, listeners.base, log);
   attachFaults(frontend, faults, listeners.frontend, log);
-  attachTokenRequestCredentials(base);
-  attachTokenRequestCredentials(frontend);
   compressResponses(base);
   compressResponses(frontend);
   const reset = async () => {

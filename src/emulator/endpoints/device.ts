@@ -14,8 +14,8 @@ import { sendMessage, sendPage, userCodePage } from './pages.ts';
 /** Serves the device authorization endpoint (RFC 8628, 3.1). */
 export function serveDeviceAuthorization(app: FastifyInstance): void {
   addOAuth2Route(app, '/oauth2/device_authorization', 'device_authorization', {
-    POST(request, reply) {
-      const received = readClientRequest(request);
+    async POST(request, reply) {
+      const received = await readClientRequest(request, reply);
       if ('problem' in received) return sendOAuthError(reply, received.problem);
       const { portal } = requestContext(request);
       const unmet = unmetOfRequest(request, 'device', received);

@@ -13,8 +13,8 @@ import { isPublic } from '../settings/client-registry.ts';
  */
 export function serveIntrospection(app: FastifyInstance): void {
   addOAuth2Route(app, '/oauth2/introspect', 'introspect', {
-    POST(request, reply) {
-      const received = readClientRequest(request);
+    async POST(request, reply) {
+      const received = await readClientRequest(request, reply);
       if ('problem' in received) return sendOAuthError(reply, received.problem);
       const { portal } = requestContext(request);
       const { grants, settings, origins } = portal;

@@ -21,9 +21,9 @@ import { exchangeToken } from './token-exchange.ts';
  */
 export function serveOAuth2Token(app: FastifyInstance): void {
   addOAuth2Route(app, '/oauth2/token', 'token', {
-    POST(request, reply) {
+    async POST(request, reply) {
       const { portal } = requestContext(request);
-      const received = readClientRequest(request);
+      const received = await readClientRequest(request, reply);
       const outcome = 'problem' in received ? received.problem : handleTokenRequest(request, portal, received);
       return 'error' in outcome ? sendTokenError(reply, outcome, portal.settings) : sendTokens(reply, outcome, portal);
     },

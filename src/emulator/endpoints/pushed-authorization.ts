@@ -10,8 +10,8 @@ import { PUSHED_REQUEST_LIFETIME_SECONDS } from '../oauth/pushed-requests.ts';
 /** Serves the endpoint at which clients push their authorization requests (RFC 9126). */
 export function servePushedAuthorization(app: FastifyInstance): void {
   addOAuth2Route(app, '/oauth2/par', 'par', {
-    POST(request, reply) {
-      const received = readClientRequest(request);
+    async POST(request, reply) {
+      const received = await readClientRequest(request, reply);
       if ('problem' in received) return sendOAuthError(reply, received.problem);
       const { portal } = requestContext(request);
       const { client, form, jkt } = received;

@@ -19,8 +19,8 @@ import { SCOPE } from '../settings/validation.ts';
  */
 export function serveToken(app: FastifyInstance): void {
   addRoute(app, '/sso/token', 'token', {
-    POST(request, reply) {
-      const received = readClientRequest(request);
+    async POST(request, reply) {
+      const received = await readClientRequest(request, reply);
       if ('problem' in received) return sendOAuthError(reply, received.problem);
       const { portal } = requestContext(request);
       const outcome = handleTokenRequest(portal, received);
@@ -145,8 +145,8 @@ export function serveOAuth2Revocation(app: FastifyInstance): void {
   addOAuth2Route(app, '/oauth2/revoke', 'revoke', { POST: revoke });
 }
 
-function revoke(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const received = readClientRequest(request);
+async function revoke(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const received = await readClientRequest(request, reply);
   if ('problem' in received) return sendOAuthError(reply, received.problem);
   const unmet = requestContext(request).oauth2 ? unmetOfRequest(request, 'revoke', received) : null;
   if (unmet !== null) return sendOAuthError(reply, invalidRequest(unmet));

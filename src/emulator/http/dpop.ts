@@ -3,9 +3,6 @@ import type { ProofRejection } from '../oauth/dpop-proofs.ts';
 import type { Settings } from '../settings/settings.ts';
 import { requestContext } from './request-context.ts';
 
-/** The thumbprint of the key that a request proves, why its proof is refused, or null if it has none. */
-export type ProofResult = { readonly jkt: string } | ProofRejection | null;
-
 /** Whether tokens are only issued to requests with a proof. */
 export function isProofRequired({ dpop }: Settings): boolean {
   return dpop === 'required' || dpop === 'nonce';
@@ -14,13 +11,13 @@ export function isProofRequired({ dpop }: Settings): boolean {
 /**
  * Verifies the header DPoP of a request (RFC 9449, 4.3). If the setting wants a nonce, every response names one.
  * @param accessToken that the proof must be for, or null at the endpoints of the server
- * @returns null if there is none, or if the setting ignores it
+ * @returns the thumbprint of the proven key, or null if there is no proof or the setting ignores it
  */
 export function verifyProof(
   request: FastifyRequest,
   reply: FastifyReply,
   accessToken: string | null,
-): Promise<ProofResult> | null {
+): Promise<{ readonly jkt: string } | ProofRejection> | null {
   const { portal, method, sentUrl } = requestContext(request);
   const { dpopProofs, settings } = portal;
   const needsNonce = settings.dpop === 'nonce';
