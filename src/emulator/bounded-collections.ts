@@ -26,10 +26,6 @@ export class BoundedMap<T> {
     this.#entries.delete(key);
   }
 
-  clear(): void {
-    this.#entries.clear();
-  }
-
   /** All entries, oldest first. */
   values(): T[] {
     return [...this.#entries.values()];

@@ -27,7 +27,6 @@ import { Faults } from './faults/faults.ts';
 import type { FaultOptions, FaultView } from './faults/kinds.ts';
 import { OriginListener } from './faults/origin-listener.ts';
 import type { LoggedRequest } from './http/logged-request.ts';
-import { RateLimiter } from './http/rate-limit.ts';
 import { RequestLog } from './http/request-log.ts';
 import { compressResponses, createServer } from './http/server.ts';
 import { choiceOf } from './json.ts';
@@ -49,7 +48,7 @@ import {
   login,
 } from './oauth/login.ts';
 import type { EmulatorOptions } from './options.ts';
-import { createPortal, type EmulatedPortal, resetPortal } from './portal.ts';
+import { createPortal, type EmulatedPortal } from './portal.ts';
 import { type EffectiveSettings, resolveSettings } from './settings/effective-settings.ts';
 import type { SettingOptions, Settings } from './settings/settings.ts';
 import { checkMembers, OptionError, pickSettings } from './settings/validation.ts';
@@ -185,10 +184,9 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   const addresses = { base: '', frontend: '' };
   const portal = createPortal(settings, () => addresses, file);
   const log = new RequestLog();
-  const rates = new RateLimiter();
 
   const tls = settings.tls ? await createTlsCredentials(file, settings.hostNames, portal.now()) : null;
-  const base = createServer(portal, log, rates, tls);
+  const base = createServer(portal, log, tls);
   serveConfig(base);
   serveCodePolling(base);
   serveCodeDelivery(base);
@@ -197,7 +195,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   serveResourceMetadata(base);
   serveOverview(base);
 
-  const frontend = createServer(portal, log, rates, tls, settings.issuers);
+  const frontend = createServer(portal, log, tls, settings.issuers);
   serveAuthorize(frontend);
   serveToken(frontend);
   serveOverview(frontend);
@@ -223,8 +221,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
   compressResponses(frontend);
   const reset = async () => {
     await faults.reset();
-    resetPortal(portal);
-    rates.reset();
+    portal.reset();
     log.clear();
     portal.changes.emitChange('requests');
   };
@@ -268,7 +265,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
     },
     async login(request) {
       checkMembers(request, LOGIN_REQUEST);
-      const result = await login(portal, request);
+      const result = login(portal, request);
       portal.save();
       return result;
     },
@@ -308,7 +305,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
     get settings() {
       return pickSettings(portal.settings);
     },
-    change: (change) => portal.runtimeSettings.update(change),
+    change: (change) => portal.change(change),
     addFault: (fault) => faults.add(validateFault(fault)),
     get faults() {
       return faults.all();

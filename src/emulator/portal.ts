@@ -1,4 +1,5 @@
 import { systemRandom } from '../system/random.ts';
+import { BoundedMap } from './bounded-collections.ts';
 import type { LoggedRequest } from './http/logged-request.ts';
 import { AuthorizationCodes } from './oauth/authorization-codes.ts';
 import { BearerTokens } from './oauth/bearer-tokens.ts';
@@ -14,8 +15,10 @@ import { IssuedSecrets } from './oauth/issued-secrets.ts';
 import { SigningKey } from './oauth/jwt.ts';
 import { PushedRequests } from './oauth/pushed-requests.ts';
 import type { Client } from './settings/client-registry.ts';
-import { type EffectiveSettings, RuntimeSettings } from './settings/effective-settings.ts';
-import type { StateFile } from './state-file.ts';
+import type { EffectiveSettings } from './settings/effective-settings.ts';
+import type { SettingOptions } from './settings/settings.ts';
+import { applySettingsChange, pickSettings } from './settings/validation.ts';
+import type { PersistedState, StateFile } from './state-file.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 /** The part of the emulator's state that changed. */
@@ -68,11 +71,28 @@ export interface EmulatorOrigins {
   readonly frontend: string;
 }
 
-/** The portal's state, shared by the endpoints of both origins. */
-export interface EmulatedPortal {
-  /** The current settings. A request keeps the ones that it began with. */
+/** What a reset replaces. */
+interface PortalState {
+  readonly tokens: BearerTokens;
+  readonly signingKey: SigningKey;
+  readonly audit: ClientAudit;
+  readonly states: HelperStates;
+  readonly helperFlows: HelperFlows;
+  readonly codes: AuthorizationCodes;
+  readonly pushedRequests: PushedRequests;
+  readonly deviceLogins: DeviceLogins;
+  readonly clientAssertions: ClientAssertions;
+  readonly dpopProofs: DpopProofs;
+  readonly grants: IssuedGrants;
+  readonly browserLogins: BrowserLogins;
+  /** The requests of a kind and client since the start of a window, by the emulator's clock. */
+  readonly rateWindows: BoundedMap<{ readonly openedAt: number; count: number }>;
+}
+
+/** The portal, shared by the endpoints of both origins. */
+export interface EmulatedPortal extends PortalState {
+  /** The current settings, an object that is never mutated. A request keeps the one that it began with. */
   readonly settings: EffectiveSettings;
-  readonly runtimeSettings: RuntimeSettings;
   readonly clock: VirtualClock;
   /** The emulator's time, in milliseconds since 1970. */
   readonly now: () => number;
@@ -83,59 +103,68 @@ export interface EmulatedPortal {
   readonly issuer: () => string;
   readonly changes: ChangeEmitter;
   readonly issuedSecrets: IssuedSecrets;
-  readonly audit: ClientAudit;
-  readonly states: HelperStates;
-  readonly helperFlows: HelperFlows;
-  readonly codes: AuthorizationCodes;
-  readonly pushedRequests: PushedRequests;
-  readonly deviceLogins: DeviceLogins;
-  readonly clientAssertions: ClientAssertions;
-  readonly dpopProofs: DpopProofs;
-  readonly signingKey: SigningKey;
-  readonly grants: IssuedGrants;
-  readonly browserLogins: BrowserLogins;
+  /**
+   * Changes some settings. If one value is invalid, nothing changes.
+   * @throws OptionError
+   */
+  readonly change: (change: SettingOptions) => void;
   /** Writes the state to the state file, if there is one. Must be called before a response reports a change. */
   readonly save: () => void;
+  /**
+   * Invalidates everything issued, empties the findings and restores the initial settings. Ports, clients, users and the
+   * CA stay. `issuedSecrets` stays too: its values were secrets and must not be in any log.
+   */
+  readonly reset: () => void;
 }
+
+/** Pairs of client and endpoint whose requests are counted at the same time. */
+const MAX_RATE_WINDOWS = 10_000;
 
 /** Creates a portal with the state of its file, or with an empty one. */
 export function createPortal(
-  settings: EffectiveSettings,
+  initialSettings: EffectiveSettings,
   origins: () => EmulatorOrigins,
   file: StateFile | null,
 ): EmulatedPortal {
-  const saved = file?.state ?? {};
+  let settings = initialSettings;
   const changes = new ChangeEmitter();
-  const clock = new VirtualClock(settings.clock, saved.clockOffset ?? 0, () => changes.emitChange('clock'));
+  const clock = new VirtualClock(settings.clock, file?.state.clockOffset ?? 0, () => changes.emitChange('clock'));
   const now = () => clock.now().wall;
-  const machineTime = () => settings.clock.now().wall;
-  const tokens = new BearerTokens(saved.tokenKey ?? systemRandom.token(32));
   const issuedSecrets = new IssuedSecrets();
-  const audit = new ClientAudit(saved);
-  const runtimeSettings = new RuntimeSettings(settings, () => changes.emitChange('settings'));
-  settings.clients.restore(saved.registered ?? []);
-  const states = new HelperStates(saved.stateKey, now, issuedSecrets);
-  const helperFlows = new HelperFlows(saved.runs ?? [], () => changes.emitChange('logins'));
-  const codes = new AuthorizationCodes(saved.codes ?? [], now, issuedSecrets);
-  const deviceLogins = new DeviceLogins(saved.devices ?? [], now, issuedSecrets, () => changes.emitChange('devices'));
-  const signingKey = new SigningKey(saved.signingKey ?? null);
-  const grants = new IssuedGrants(saved.grants ?? [], {
-    tokens,
-    now,
-    grantTokens: new GrantTokens({
+  settings.clients.restore(file?.state.registered ?? []);
+  const createState = (saved: Partial<PersistedState>): PortalState => {
+    const machineTime = () => initialSettings.clock.now().wall;
+    const tokens = new BearerTokens(saved.tokenKey ?? systemRandom.token(32));
+    const signingKey = new SigningKey(saved.signingKey ?? null);
+    const issuer = (name: string | null | undefined) => issuerUrl(origins(), name);
+    const audit = new ClientAudit(saved.misuses ?? []);
+    return {
       tokens,
       signingKey,
-      issuer: (name) => issuerUrl(origins(), name),
-      api: () => origins().base,
-    }),
-    audit,
-    onChange: () => changes.emitChange('grants'),
-  });
-  return {
+      audit,
+      states: new HelperStates(saved.stateKey ?? systemRandom.token(32), now, issuedSecrets),
+      helperFlows: new HelperFlows(saved.runs ?? [], () => changes.emitChange('logins')),
+      codes: new AuthorizationCodes(saved.codes ?? [], now, issuedSecrets),
+      pushedRequests: new PushedRequests(now),
+      deviceLogins: new DeviceLogins(saved.devices ?? [], now, issuedSecrets, () => changes.emitChange('devices')),
+      clientAssertions: new ClientAssertions(machineTime),
+      dpopProofs: new DpopProofs(now, machineTime),
+      grants: new IssuedGrants(saved.grants ?? [], {
+        tokens,
+        now,
+        grantTokens: new GrantTokens({ tokens, signingKey, issuer, api: () => origins().base }),
+        audit,
+        onChange: () => changes.emitChange('grants'),
+      }),
+      browserLogins: new BrowserLogins(() => new URL(origins().frontend).port),
+      rateWindows: new BoundedMap(MAX_RATE_WINDOWS),
+    };
+  };
+  const portal: EmulatedPortal = {
+    ...createState(file?.state ?? {}),
     get settings() {
-      return runtimeSettings.settings;
+      return settings;
     },
-    runtimeSettings,
     clock,
     now,
     origins,
@@ -143,34 +172,34 @@ export function createPortal(
     issuer: () => issuerUrl(origins(), null),
     changes,
     issuedSecrets,
-    audit,
-    states,
-    helperFlows,
-    codes,
-    pushedRequests: new PushedRequests(now),
-    deviceLogins,
-    clientAssertions: new ClientAssertions(machineTime),
-    dpopProofs: new DpopProofs(now, machineTime),
-    signingKey,
-    grants,
-    browserLogins: new BrowserLogins(() => new URL(origins().frontend).port),
+    change(change) {
+      settings = { ...settings, ...applySettingsChange(change, pickSettings(settings)) };
+      changes.emitChange('settings');
+    },
     save() {
       file?.save({
-        stateKey: states.key,
-        tokenKey: tokens.key,
-        registered: runtimeSettings.settings.clients.registered(),
-        signingKey: signingKey.pem,
+        stateKey: portal.states.key,
+        tokenKey: portal.tokens.key,
+        registered: settings.clients.registered(),
+        signingKey: portal.signingKey.pem,
         clockOffset: clock.view().offset,
-        grants: grants.all(),
-        codes: codes.all(),
-        devices: deviceLogins.all(),
-        runs: helperFlows.all(),
-        notes: audit.grants(),
-        authentications: audit.failedAuthentications(),
-        fastPolls: audit.fastPolls(),
+        grants: portal.grants.all(),
+        codes: portal.codes.all(),
+        devices: portal.deviceLogins.all(),
+        runs: portal.helperFlows.all(),
+        misuses: portal.audit.all(),
       });
     },
+    reset() {
+      Object.assign(portal, createState({}));
+      settings.clients.restore([]);
+      clock.reset();
+      settings = initialSettings;
+      portal.save();
+      for (const what of ['settings', 'logins', 'devices', 'grants', 'clock'] as const) changes.emitChange(what);
+    },
   };
+  return portal;
 }
 
 /** The identifier of an issuer. @param name null or undefined for the default one */
@@ -181,27 +210,4 @@ export function issuerUrl({ frontend }: EmulatorOrigins, name: string | null | u
 /** The helper's redirect target for a client (docs/portal.md, 4). */
 export function codeDeliveryUrl(portal: EmulatedPortal, client: Client): string {
   return `${portal.origins().base}/external/oauth2helper/code/set/${encodeURIComponent(client.id)}`;
-}
-
-/**
- * Invalidates everything issued, empties the findings and restores the initial settings. Ports, clients, users and the
- * CA stay. `secretsIssued` stays too: its values were secrets and must not be in any log.
- */
-export function resetPortal(portal: EmulatedPortal): void {
-  portal.settings.clients.restore([]);
-  portal.states.rotateKey();
-  portal.helperFlows.clear();
-  portal.codes.clear();
-  portal.pushedRequests.clear();
-  portal.deviceLogins.clear();
-  portal.clientAssertions.clear();
-  portal.dpopProofs.clear();
-  portal.signingKey.clear();
-  portal.grants.clear();
-  portal.audit.clear();
-  portal.clock.reset();
-  portal.save();
-  portal.browserLogins.clear();
-  portal.runtimeSettings.reset();
-  for (const what of ['logins', 'devices', 'grants', 'clock'] as const) portal.changes.emitChange(what);
 }

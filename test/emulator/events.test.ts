@@ -39,7 +39,7 @@ test('the event stream reports requests and changes as they happen, with masked 
   expect(await events.next()).toMatchObject({ event: 'request', data: { endpoint: 'authorize' } });
   await obtainTokens(emulator);
   const received: unknown[] = [];
-  for (let i = 0; i < 4; i += 1) received.push(await events.next());
+  for (let i = 0; i < 5; i += 1) received.push(await events.next());
   expect(received).toContainEqual({ event: 'change', id: undefined, data: { what: 'grants' } });
   await emulator.reset();
   const subjects = [];

@@ -182,22 +182,19 @@ test('the emulator rejects a file that is not its state, or of another version, 
   reopened.close();
 });
 
-test.each(['null', '{"tokenKey":7}', '{"grants":[{"id":"a grant"}]}'])(
-  'the emulator rejects a state of another shape, %s, in one line, and releases the file',
-  async (json) => {
-    using folder = stateFolder();
-    const state = join(folder.path, 'emulator.db');
-    await (await startEmulator({ state })).close();
-    const database = new Database(state);
-    database.prepare('UPDATE state SET json = ?').run(json);
-    database.close();
-    for (let i = 0; i < 2; i += 1) {
-      await expect(startEmulator({ state, tls: true })).rejects.toThrow(
-        /^the state file .*emulator.db is damaged; choose another file$/,
-      );
-    }
-  },
-);
+test('the emulator rejects a damaged state in one line, and releases the file', async () => {
+  using folder = stateFolder();
+  const state = join(folder.path, 'emulator.db');
+  await (await startEmulator({ state })).close();
+  const database = new Database(state);
+  database.prepare('UPDATE state SET json = ?').run('{"tokenKey":');
+  database.close();
+  for (let i = 0; i < 2; i += 1) {
+    await expect(startEmulator({ state, tls: true })).rejects.toThrow(
+      /^the state file .*emulator.db is damaged; choose another file$/,
+    );
+  }
+});
 
 test('the emulator answers an error to what a full disk can not store, and continues', async (ctx) => {
   using disk = mountSmallDisk(ctx, '512k');

@@ -65,7 +65,7 @@ export const controlOperations: readonly ApiOperation[] = [
     json: v.partial(SettingsBody),
     responses: { 200: { description: 'All settings', body: SettingsBody }, 400: badRequestResponse },
     handle({ portal }, body) {
-      portal.runtimeSettings.update(renameKeys(body, camelCase));
+      portal.change(renameKeys(body, camelCase));
       return snakeCaseKeys(pickSettings(portal.settings));
     },
   }),

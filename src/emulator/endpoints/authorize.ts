@@ -33,7 +33,7 @@ export function serveAuthorize(app: FastifyInstance): void {
 const AUTHORIZE_HANDLERS: Parameters<typeof addRoute>[3] = {
   async GET(request, reply) {
     const context = requestContext(request);
-    const authorization = await readRequest(context);
+    const authorization = readRequest(context);
     if (typeof authorization === 'string') return sendErrorPage(reply, authorization);
     if ('location' in authorization) return reply.redirect(authorization.location, 302);
     return showPrompt(request, reply, promptFor(context.portal, reply, authorization));
@@ -45,7 +45,7 @@ const AUTHORIZE_HANDLERS: Parameters<typeof addRoute>[3] = {
       const [path] = context.sentUrl.split('?');
       return reply.redirect(`${path}?${new URLSearchParams([...context.form])}`, 303);
     }
-    const authorization = await readRequest(context);
+    const authorization = readRequest(context);
     if (typeof authorization === 'string') return sendErrorPage(reply, authorization);
     if ('location' in authorization) return reply.redirect(authorization.location, 303);
     if (context.form === null) return sendErrorPage(reply, 'malformed');

@@ -29,7 +29,7 @@ export function serveConfig(app: FastifyInstance): void {
       ) {
         return reply.code(400).send({ error: 'invalid_request', error_description: 'redirect_url is not accepted' });
       }
-      const state = await portal.states.issue(client.id, redirectUrl, portal.settings.stateLifetime);
+      const state = portal.states.issue(client.id, redirectUrl, portal.settings.stateLifetime);
       const { base, frontend } = portal.origins();
       const id = encodeURIComponent(client.id);
       return reply.send({
@@ -65,7 +65,7 @@ export function serveCodePolling(app: FastifyInstance): void {
       const client = portal.settings.clients.get(pathClientId ?? '');
       const state = query?.get('state');
       if (client === undefined || state === undefined) return sendNotFound(reply);
-      const verified = await portal.states.validate(state, client.id);
+      const verified = portal.states.validate(state, client.id);
       if (verified.kind !== 'good') return sendNotFound(reply);
       const flow = portal.helperFlows.getOrCreate(verified.state);
       const code = servedCode(portal, flow);
@@ -90,7 +90,7 @@ export function serveCodeDelivery(app: FastifyInstance): void {
       const { portal, pathClientId, query } = requestContext(request);
       const client = portal.settings.clients.get(pathClientId ?? '');
       if (client === undefined) return sendMessage(reply, 404, ...INVALID_ADDRESS_PAGE);
-      const outcome = await handleCodeDelivery(portal, client, query);
+      const outcome = handleCodeDelivery(portal, client, query);
       if (outcome.kind === 'redirect') return reply.redirect(outcome.location, 302);
       if (outcome.kind === 'show') return sendPage(reply, 200, codePage(client.name, outcome.code));
       return sendMessage(reply, ...outcomePage(outcome.kind, client));

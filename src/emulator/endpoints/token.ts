@@ -65,7 +65,8 @@ function exchangeCode(
   }
   const grant = portal.grants.create(client.id, code.user, scope ?? code.scope);
   code.grantId = grant.id;
-  if (code.stateId !== null) portal.helperFlows.complete(code.stateId);
+  const flow = portal.helperFlows.find(code.stateId ?? '');
+  if (flow !== undefined) flow.done = true;
   return portal.grants.issueTokens(grant, portal.settings);
 }
 

@@ -11,7 +11,7 @@ import type { EmulatedPortal } from '../portal.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { TlsCredentials } from '../tls.ts';
 import { allowWebPages } from './cors.ts';
-import type { RateLimiter } from './rate-limit.ts';
+import { limitRates } from './rate-limit.ts';
 import { attachRequestContext, hasRequestContext, requestContext } from './request-context.ts';
 import { logEntry, type RequestLog } from './request-log.ts';
 import { STATUS_CODES, sendNotFound } from './routes.ts';
@@ -27,7 +27,6 @@ const HANDSHAKE_TIMEOUT_MS = 3_000;
 export function createServer(
   portal: EmulatedPortal,
   log: RequestLog,
-  rates: RateLimiter,
   tls: TlsCredentials | null,
   issuers: readonly string[] = [],
 ): FastifyInstance {
@@ -67,7 +66,7 @@ export function createServer(
   rejectForeignHosts(app, portal.settings.hostNames);
   allowWebPages(app);
   rejectNamelessClients(app);
-  rates.attach(app);
+  limitRates(app);
   app.addHook('onSend', (_request, reply, _payload, done) => {
     portal.save();
     setCommonHeaders(reply, portal.now());

@@ -73,11 +73,6 @@ export class AuthorizationCodes {
     return this.#codes.values();
   }
 
-  /** Removes all codes, which invalidates them. */
-  clear(): void {
-    this.#codes.clear();
-  }
-
   /** An issued code, even if it was used or has expired. */
   find(value: string): AuthorizationCode | undefined {
     return this.#codes.get(value);

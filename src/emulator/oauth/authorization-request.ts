@@ -92,11 +92,11 @@ export interface ErrorRedirect {
  * @param query as it was sent
  * @param parameters of the query; null if one is repeated
  */
-export async function readAuthorizationRequest(
+export function readAuthorizationRequest(
   portal: EmulatedPortal,
   query: string,
   parameters: ReadonlyMap<string, string> | null,
-): Promise<AuthorizationRequest | ErrorRedirect | AuthorizationPageError> {
+): AuthorizationRequest | ErrorRedirect | AuthorizationPageError {
   if (parameters === null) return 'malformed';
   const client = portal.settings.clients.get(parameters.get('client_id') ?? '');
   if (client === undefined) return 'unknown-client';
@@ -110,7 +110,7 @@ export async function readAuthorizationRequest(
   }
   if (parameters.get('response_type') !== 'code') return 'malformed';
   if (toHelper) {
-    const helper = await readHelperRequest(portal, parameters.get('state') ?? '', client);
+    const helper = readHelperRequest(portal, parameters.get('state') ?? '', client);
     if (helper !== 'invalid-state' || redirectUri === undefined) return helper;
   }
   const scope = parameters.get('scope') ?? null;
@@ -125,12 +125,12 @@ function redirectableError(parameters: ReadonlyMap<string, string>): string | nu
 }
 
 /** The helper flow of a state. @param client the state must be bound to it; default: to any registered client */
-export async function readHelperRequest(
+export function readHelperRequest(
   portal: EmulatedPortal,
   jwt: string,
   client?: Client,
-): Promise<AuthorizationRequest | 'invalid-state' | 'expired-state' | 'used-state'> {
-  const checked = await portal.states.validate(jwt, client?.id);
+): AuthorizationRequest | 'invalid-state' | 'expired-state' | 'used-state' {
+  const checked = portal.states.validate(jwt, client?.id);
   if (checked.kind === 'expired') return 'expired-state';
   if (checked.kind === 'foreign') return 'invalid-state';
   const owner = portal.settings.clients.get(checked.state.clientId);

@@ -1,4 +1,5 @@
-import { hash, timingSafeEqual } from 'node:crypto';
+import { hash } from 'node:crypto';
+import { timingSafeEqualText } from '../../system/secret-hash.ts';
 
 /** The content of a token. */
 export interface TokenClaims {
@@ -42,7 +43,7 @@ export class BearerTokens {
   verify(kind: TokenKind, token: string): TokenClaims | null {
     const end = token.lastIndexOf('.');
     const text = token.slice(0, end);
-    if (end === -1 || !sameMac(token.slice(end + 1), this.#mac(kind, text))) return null;
+    if (end === -1 || !timingSafeEqualText(token.slice(end + 1), this.#mac(kind, text))) return null;
     const [grantId = '', generation, issuedAt, lifetime, jkt = '', encodedScope = ''] = text.split('.');
     const scope = Buffer.from(encodedScope, 'base64url').toString();
     const numbers = { generation: Number(generation), issuedAt: Number(issuedAt), lifetime: Number(lifetime) };
@@ -53,10 +54,4 @@ export class BearerTokens {
   #mac(kind: TokenKind, text: string): string {
     return hash('sha256', `${this.key} ${kind} ${text} ${this.key}`, 'base64url');
   }
-}
-
-/** Compares in constant time; the length is not secret. */
-function sameMac(received: string, expected: string): boolean {
-  const bytes = Buffer.from(received);
-  return bytes.length === expected.length && timingSafeEqual(bytes, Buffer.from(expected));
 }

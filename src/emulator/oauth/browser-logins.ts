@@ -41,10 +41,6 @@ export class BrowserLogins {
     return `${this.#name}=; Path=${path}; Max-Age=0`;
   }
 
-  clear(): void {
-    this.#logins.clear();
-  }
-
   /** The name of the session cookie. */
   get #name(): string {
     return `emulator_login_${this.#port()}`;

@@ -46,8 +46,4 @@ export class ClientAssertions {
       return `the assertion is invalid (${error instanceof Error ? error.message : error})`.replaceAll('"', "'");
     }
   }
-
-  clear(): void {
-    this.#used.clear();
-  }
 }

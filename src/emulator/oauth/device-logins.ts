@@ -123,12 +123,6 @@ export class DeviceLogins {
     return this.#logins.values();
   }
 
-  /** Removes all logins, which invalidates their codes. */
-  clear(): void {
-    this.#logins.clear();
-    this.#byUserCode.clear();
-  }
-
   #store(login: DeviceLogin): void {
     this.#logins.set(login.deviceCode, login);
     this.#byUserCode.set(normalizedUserCode(login.userCode), login);

@@ -79,10 +79,6 @@ export class DpopProofs {
   nonce(age = 0): string {
     return sha256(`${this.#key} ${Math.floor(this.#now() / NONCE_LIFETIME_MS) - age}`);
   }
-
-  clear(): void {
-    this.#used.clear();
-  }
 }
 
 function withoutQuery(url: string): string {

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import type { EmulatedPortal } from '../portal.ts';
-import { CLIENT_AUTHENTICATION_METHODS, type GrantAuditRecord } from './client-audit.ts';
+import { CLIENT_AUTHENTICATION_METHODS } from './client-audit.ts';
 import type { HelperFlow } from './helper-flows.ts';
 
 /** One kind of misuse of one grant, and how often it happened. */
@@ -72,36 +72,35 @@ const MAX_FLOWS = 1_000;
 
 /** The findings so far. */
 export function collectFindings({ audit, helperFlows }: EmulatedPortal): Findings {
-  const grants = audit.grants();
+  const ofGrants = (what: 'reused' | 'codeRepeated' | 'overlapping', sentence: (times: string) => string) =>
+    audit
+      .records(what)
+      .map(({ misuse: { client, grant }, count }) => ({ client, grant, count, message: sentence(formatTimes(count)) }));
   return {
-    reusedRefreshTokens: grantFindings(
-      grants,
-      (record) => record.reused,
+    reusedRefreshTokens: ofGrants(
+      'reused',
       (times) => `A used refresh token was presented again, ${times}. Many portals then revoke the grant.`,
     ),
-    repeatedCodes: grantFindings(
-      grants,
-      (record) => record.codeRepeated,
+    repeatedCodes: ofGrants(
+      'codeRepeated',
       (times) =>
         `A code was presented again after its exchange, ${times}. The grant of the first exchange was revoked.`,
     ),
-    overlappingRefreshes: grantFindings(
-      grants,
-      (record) => record.overlapping,
+    overlappingRefreshes: ofGrants(
+      'overlapping',
       (times) => `A refresh began before another refresh of the same grant was answered, ${times}.`,
     ),
-    earlyRefreshes: grants.flatMap(({ client, grant, early, earliest }) => {
-      if (earliest === null) return [];
-      const message = `Tokens were refreshed before half of their lifetime had passed, ${formatTimes(early)}; the earliest refresh was ${earliest} s after their issue.`;
-      return [{ client, grant, count: early, earliest, message }];
+    earlyRefreshes: audit.records('early').map(({ misuse: { client, grant }, count, earliest }) => {
+      const message = `Tokens were refreshed before half of their lifetime had passed, ${formatTimes(count)}; the earliest refresh was ${earliest} s after their issue.`;
+      return { client, grant, count, earliest, message };
     }),
-    failedAuthentications: audit.failedAuthentications().map(({ client, way, count }) => ({
+    failedAuthentications: audit.records('notAuthenticated').map(({ misuse: { client, way }, count }) => ({
       client,
       way,
       count,
       message: `Client authentication failed (${client ?? 'no registered client'}; credentials: ${way}), ${formatTimes(count)}.`,
     })),
-    fastPolls: audit.fastPolls().map(({ client, count }) => ({
+    fastPolls: audit.records('fastPoll').map(({ misuse: { client }, count }) => ({
       client,
       count,
       message: `A device code was polled before the interval was over, ${formatTimes(count)}. The answer was slow_down.`,
@@ -111,21 +110,6 @@ export function collectFindings({ audit, helperFlows }: EmulatedPortal): Finding
       .slice(-MAX_FLOWS)
       .flatMap((flow) => pollFindings(flow) ?? []),
   };
-}
-
-function grantFindings(
-  grants: readonly GrantAuditRecord[],
-  count: (record: GrantAuditRecord) => number,
-  sentence: (times: string) => string,
-): GrantFinding[] {
-  return grants
-    .filter((record) => count(record) > 0)
-    .map((record) => ({
-      client: record.client,
-      grant: record.grant,
-      count: count(record),
-      message: sentence(formatTimes(count(record))),
-    }));
 }
 
 function pollFindings({ state, polls }: HelperFlow): PollFindings | null {

@@ -1,6 +1,6 @@
 import type { EffectiveSettings } from '../settings/effective-settings.ts';
 import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
-import { accessTokenHash, createIdToken, SigningKey, unsignedJwt } from './jwt.ts';
+import { accessTokenHash, SigningKey, signWithSecret, unsignedJwt } from './jwt.ts';
 
 /** What tokens say of a grant. */
 export interface GrantSubject {
@@ -106,7 +106,8 @@ export class GrantTokens {
   ): string {
     const iss = this.#context.issuer(oauth2?.issuer);
     const claims = { iss, aud: clientId, ...times, ...userClaims(user, settings) };
-    if (oauth2 === undefined) return createIdToken(claims, settings.clients.get(clientId)?.secret ?? '');
+    // OpenID Connect Core, 10.1: its client can verify it.
+    if (oauth2 === undefined) return signWithSecret(claims, settings.clients.get(clientId)?.secret ?? '');
     const all = {
       ...claims,
       azp: clientId,

@@ -1,9 +1,9 @@
-import { createSecretKey, type KeyObject } from 'node:crypto';
 import * as v from 'valibot';
 import { systemRandom } from '../../system/random.ts';
 import { BoundedMap, RingBuffer } from '../bounded-collections.ts';
 import { instantSchema } from '../json.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
+import { signWithSecret, verifyWithSecret } from './jwt.ts';
 
 /** The content of a `state` of the helper flow. */
 export interface HelperState {
@@ -22,18 +22,27 @@ type StateVerification =
   | { readonly kind: 'expired' }
   | { readonly kind: 'foreign' };
 
+const ISSUER = 'latchkey-emulator';
+
+interface StateClaims {
+  readonly jti: string;
+  readonly aud: string;
+  readonly exp: number;
+  readonly redirect_url?: string;
+}
+
 /**
  * The `state` of the helper flow: a JWT that is unique, signed, and bound to its client by `aud` (docs/portal.md, 1).
  * The claims are the emulator's choice, because clients do not read them.
  */
 export class HelperStates {
-  #key: KeyObject;
+  readonly key: string;
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
 
-  /** @param key a former value of {@link key}, from the state file; undefined: generates one */
-  constructor(key: string | undefined, now: () => number, issued: IssuedSecrets) {
-    this.#key = key === undefined ? generateKey() : createSecretKey(key, 'base64url');
+  /** @param key a secret text; the state file keeps it */
+  constructor(key: string, now: () => number, issued: IssuedSecrets) {
+    this.key = key;
     this.#now = now;
     this.#issued = issued;
   }
@@ -42,64 +51,28 @@ export class HelperStates {
    * Issues a state for a client.
    * @param lifetime in seconds
    */
-  async issue(clientId: string, redirectUrl: string | null, lifetime: number): Promise<string> {
-    const { SignJWT } = await import('jose');
-    const now = this.#now();
-    const jwt = await new SignJWT(redirectUrl === null ? {} : { redirect_url: redirectUrl })
-      .setProtectedHeader({ alg: 'HS256', typ: 'JWT' })
-      .setIssuer(ISSUER)
-      .setAudience(clientId)
-      .setJti(systemRandom.token(16))
-      .setIssuedAt(new Date(now))
-      .setExpirationTime(new Date(now + 1000 * lifetime))
-      .sign(this.#key);
-    return this.#issued.record('state', jwt);
+  issue(clientId: string, redirectUrl: string | null, lifetime: number): string {
+    const iat = Math.floor(this.#now() / 1000);
+    const claims = {
+      iss: ISSUER,
+      aud: clientId,
+      jti: systemRandom.token(16),
+      iat,
+      exp: Math.floor(this.#now() / 1000 + lifetime),
+      ...(redirectUrl !== null && { redirect_url: redirectUrl }),
+    };
+    return this.#issued.record('state', signWithSecret(claims, this.key));
   }
 
-  /** The key that signs states, base64url. */
-  get key(): string {
-    return this.#key.export().toString('base64url');
+  /** Verifies signature, client and expiry. Without `clientId` it accepts a state of any client. */
+  validate(jwt: string, clientId?: string): StateVerification {
+    const claims = verifyWithSecret<StateClaims>(jwt, this.key);
+    if (claims === null || (clientId !== undefined && claims.aud !== clientId)) return { kind: 'foreign' };
+    const expiresAt = 1000 * claims.exp;
+    if (expiresAt <= this.#now()) return { kind: 'expired' };
+    const state = { id: claims.jti, clientId: claims.aud, redirectUrl: claims.redirect_url ?? null, expiresAt };
+    return { kind: 'good', state };
   }
-
-  /** Replaces the key, which invalidates every state issued so far. */
-  rotateKey(): void {
-    this.#key = generateKey();
-  }
-
-  /** Verifies signature, algorithm, client and expiry. Without `clientId` it accepts a state of any client. */
-  async validate(jwt: string, clientId?: string): Promise<StateVerification> {
-    const state = await this.#verify(jwt);
-    if (state === null || (clientId !== undefined && state.clientId !== clientId)) return { kind: 'foreign' };
-    return state.expiresAt <= this.#now() ? { kind: 'expired' } : { kind: 'good', state };
-  }
-
-  /** The state in a JWT that this emulator signed, expired or not, or null. */
-  async #verify(jwt: string): Promise<HelperState | null> {
-    const { jwtVerify } = await import('jose');
-    try {
-      const { payload } = await jwtVerify<StateClaims>(jwt, this.#key, {
-        algorithms: ['HS256'],
-        issuer: ISSUER,
-        requiredClaims: ['jti', 'aud', 'exp'],
-        currentDate: new Date(0),
-      });
-      const { jti, aud, exp, redirect_url } = payload;
-      if (typeof jti !== 'string' || typeof aud !== 'string' || exp === undefined) return null;
-      return { id: jti, clientId: aud, redirectUrl: redirect_url ?? null, expiresAt: 1000 * exp };
-    } catch {
-      return null;
-    }
-  }
-}
-
-function generateKey(): KeyObject {
-  return createSecretKey(systemRandom.token(32), 'base64url');
-}
-
-const ISSUER = 'latchkey-emulator';
-
-interface StateClaims {
-  readonly redirect_url?: string;
 }
 
 /** One poll of a code_url. */
@@ -158,24 +131,20 @@ export class HelperFlows {
 
   /** Records that the login page of a state was opened at `now`, in milliseconds since 1970. */
   openLogin(state: HelperState, jwt: string, now: number): void {
-    this.#update(this.getOrCreate(state), { login: { jwt, openedAt: now } });
+    this.getOrCreate(state).login = { jwt, openedAt: now };
+    this.#onLoginsChange();
   }
 
   /** Records that the user has refused. */
   denyLogin(state: HelperState): void {
-    const flow = this.#flows.get(state.id);
-    if (flow !== undefined) this.#update(flow, { login: null });
+    this.getOrCreate(state).login = null;
+    this.#onLoginsChange();
   }
 
   /** Records the code that a browser delivered. */
   deliverCode(state: HelperState, code: string): void {
-    this.#update(this.getOrCreate(state), { code, login: null });
-  }
-
-  /** Records that the code was exchanged. */
-  complete(id: string): void {
-    const flow = this.#flows.get(id);
-    if (flow !== undefined) this.#update(flow, { done: true });
+    Object.assign(this.getOrCreate(state), { code, login: null });
+    this.#onLoginsChange();
   }
 
   /** The flow with this state ID, if the state was used. */
@@ -186,16 +155,6 @@ export class HelperFlows {
   /** All flows, oldest first. */
   all(): HelperFlow[] {
     return this.#flows.values();
-  }
-
-  clear(): void {
-    this.#flows.clear();
-  }
-
-  #update(flow: HelperFlow, change: Partial<Pick<HelperFlow, 'code' | 'done' | 'login'>>): void {
-    const loginBefore = flow.login;
-    Object.assign(flow, change);
-    if (flow.login !== loginBefore) this.#onLoginsChange();
   }
 }
 

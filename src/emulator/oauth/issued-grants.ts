@@ -288,11 +288,6 @@ export class IssuedGrants {
     return this.#grants.values();
   }
 
-  /** Removes all grants, which invalidates their tokens. */
-  clear(): void {
-    this.#grants.clear();
-  }
-
   #startGeneration(grant: IssuedGrant, lifetime: number, jkt: string | null): TokenClaims {
     grant.generation += 1;
     grant.refreshedAt = this.#context.now();

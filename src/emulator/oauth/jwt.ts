@@ -7,7 +7,7 @@ import {
   sign,
   verify,
 } from 'node:crypto';
-import { hmacSha256 } from '../../system/secret-hash.ts';
+import { hmacSha256, timingSafeEqualText } from '../../system/secret-hash.ts';
 
 /** The claims of a JWT: those of an ID token (OpenID Connect Core, 2) or of an access token (RFC 9068, 2.2). */
 export interface JwtClaims {
@@ -24,12 +24,20 @@ export interface JwtClaims {
 }
 
 /**
- * An ID token that its client can verify: a JWT, signed with HS256 and the client's secret (OpenID Connect Core, 10.1).
- * It does not use jose, because that signs asynchronously, and the token endpoint decides synchronously.
+ * A JWT, signed with HS256. It does not use jose, because that signs asynchronously, and the token endpoint decides
+ * synchronously.
  */
-export function createIdToken(claims: JwtClaims, clientSecret: string): string {
+export function signWithSecret(claims: object, secret: string): string {
   const text = signingInput({ alg: 'HS256', typ: 'JWT' }, claims);
-  return `${text}.${hmacSha256(clientSecret, text)}`;
+  return `${text}.${hmacSha256(secret, text)}`;
+}
+
+/** The claims of a JWT of {@link signWithSecret}, or null. It does not check expiry. */
+export function verifyWithSecret<Claims>(jwt: string, secret: string): Claims | null {
+  const end = Math.max(0, jwt.lastIndexOf('.'));
+  const text = jwt.slice(0, end);
+  const isOurs = timingSafeEqualText(jwt.slice(end + 1), hmacSha256(secret, text));
+  return isOurs ? decode(text.split('.')[1] ?? '') : null;
 }
 
 /** The claim `at_hash` of an ID token that is signed with a SHA-256 algorithm (OpenID Connect Core, 3.1.3.6). */
@@ -92,11 +100,6 @@ export class SigningKey {
     this.#pairs = [generatePair(), this.#getOrCreate()];
   }
 
-  /** Removes the keys, which invalidates every JWT. */
-  clear(): void {
-    this.#pairs = [];
-  }
-
   #getOrCreate() {
     const [pair = generatePair()] = this.#pairs;
     if (this.#pairs.length === 0) this.#pairs = [pair];
@@ -134,7 +137,7 @@ function decode(part: string) {
 }
 
 /** RFC 7515, 5.1. */
-function signingInput(header: object, claims: JwtClaims): string {
+function signingInput(header: object, claims: object): string {
   const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString('base64url');
   return `${encode(header)}.${encode(claims)}`;
 }

@@ -31,13 +31,13 @@ export type CodeDeliveryOutcome =
  * Handles a request to the redirect target of the helper (docs/portal.md, 4). It accepts a code only with the state
  * that the code was issued for, so that an attacker can't inject one. Repeating the request has the same result.
  */
-export async function handleCodeDelivery(
+export function handleCodeDelivery(
   portal: EmulatedPortal,
   client: Client,
   form: ReadonlyMap<string, string> | null,
-): Promise<CodeDeliveryOutcome> {
+): CodeDeliveryOutcome {
   if (form === null) return { kind: 'invalid' };
-  const verified = await portal.states.validate(form.get('state') ?? '', client.id);
+  const verified = portal.states.validate(form.get('state') ?? '', client.id);
   if (form.has('error')) {
     if (verified.kind !== 'good') return { kind: 'refused' };
     portal.helperFlows.denyLogin(verified.state);
@@ -110,10 +110,10 @@ export class LoginError extends Error {
  * code_url serves the code after a login.
  * @throws LoginError if the URL, the state or the user is invalid
  */
-export async function login(
+export function login(
   currentPortal: EmulatedPortal,
   { authorizeUrl, state, user, deny = false }: LoginRequest,
-): Promise<LoginResult> {
+): LoginResult {
   const url = String(authorizeUrl ?? '');
   const { issuer } = splitIssuer(pathOf(url), currentPortal.settings.issuers);
   const portal = forIssuer(currentPortal, issuer);
@@ -121,8 +121,7 @@ export async function login(
     const found = state === undefined ? 'neither' : 'both';
     throw new LoginError(`authorizeUrl: must be given, or else state (found ${found})`);
   }
-  const request =
-    authorizeUrl === undefined ? await readState(portal, state ?? '') : await readAuthorizeUrl(portal, url);
+  const request = authorizeUrl === undefined ? readState(portal, state ?? '') : readAuthorizeUrl(portal, url);
   // A browser would be redirected at once.
   if ('location' in request) return { location: request.location };
   checkUser(portal, user, deny);
@@ -131,12 +130,12 @@ export async function login(
       ? denyAuthorization(portal, request)
       : allowAuthorization(portal, request, { user, loggedInAt: portal.now() });
   if (request.flow !== 'helper') return { location };
-  const outcome = await handleCodeDelivery(portal, request.client, new Map(new URL(location).searchParams));
+  const outcome = handleCodeDelivery(portal, request.client, new Map(new URL(location).searchParams));
   return { location: outcome.kind === 'redirect' ? outcome.location : location };
 }
 
-async function readState(portal: EmulatedPortal, state: string): Promise<AuthorizationRequest> {
-  const request = await readHelperRequest(portal, portal.helperFlows.find(state)?.login?.jwt ?? state);
+function readState(portal: EmulatedPortal, state: string): AuthorizationRequest {
+  const request = readHelperRequest(portal, portal.helperFlows.find(state)?.login?.jwt ?? state);
   if (typeof request !== 'string') return request;
   throw new LoginError(
     `state: must be the valid state of a config response (found ${AUTHORIZATION_PROBLEMS[request]})`,
@@ -148,7 +147,7 @@ function pathOf(url: string): string {
   return URL.canParse(url) ? new URL(url).pathname : '';
 }
 
-async function readAuthorizeUrl(portal: EmulatedPortal, text: string): Promise<AuthorizationRequest | ErrorRedirect> {
+function readAuthorizeUrl(portal: EmulatedPortal, text: string): AuthorizationRequest | ErrorRedirect {
   const url = URL.canParse(text) ? new URL(text) : null;
   const { frontend } = portal.origins();
   const { url: path } = splitIssuer(pathOf(text), portal.settings.issuers);
@@ -159,7 +158,7 @@ async function readAuthorizeUrl(portal: EmulatedPortal, text: string): Promise<A
   }
   // As it was sent, because the client gets its state back unchanged.
   const query = /\?([^#]*)/.exec(text)?.[1] ?? '';
-  const request = await read(portal, query, parseParameters(query));
+  const request = read(portal, query, parseParameters(query));
   if (typeof request !== 'string') return request;
   throw new LoginError(
     `authorizeUrl: must be a valid authorization request (found ${AUTHORIZATION_PROBLEMS[request]})`,

@@ -51,8 +51,4 @@ export class PushedRequests {
   delete(uri: string): void {
     this.#requests.delete(uri);
   }
-
-  clear(): void {
-    this.#requests.clear();
-  }
 }

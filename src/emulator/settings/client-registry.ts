@@ -71,7 +71,7 @@ const MAX_REGISTERED = 1000;
 /** The configured clients, and those that have registered themselves. */
 export class ClientRegistry {
   readonly #configured: ReadonlyMap<string, Client>;
-  readonly #registered = new BoundedMap<RegisteredClient>(MAX_REGISTERED);
+  #registered = new BoundedMap<RegisteredClient>(MAX_REGISTERED);
 
   constructor(configured: ReadonlyMap<string, Client>) {
     this.#configured = configured;
@@ -119,7 +119,7 @@ export class ClientRegistry {
 
   /** Replaces those that have registered themselves. @param saved oldest first */
   restore(saved: readonly RegisteredClient[]): void {
-    this.#registered.clear();
+    this.#registered = new BoundedMap(MAX_REGISTERED);
     // A state file of a former version has no such addresses.
     for (const client of saved) this.#registered.set(client.id, { ...{ postLogoutRedirectUris: [] }, ...client });
   }

@@ -4,7 +4,7 @@ import type { FaultOptions } from '../faults/kinds.ts';
 import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from '../options.ts';
 import { type Client, ClientRegistry } from './client-registry.ts';
 import { findProfile, type Profile } from './profiles.ts';
-import type { SettingOptions, Settings } from './settings.ts';
+import type { Settings } from './settings.ts';
 import { checkOptions } from './start-options.ts';
 import { applySettingsChange, OptionError, pickSettings } from './validation.ts';
 
@@ -32,40 +32,6 @@ export interface EffectiveSettings extends Settings {
   readonly seed: number;
   readonly clock: EmulatorClock;
   readonly intercept: Interceptor;
-}
-
-/** Holds the current settings, and changes them at run time. */
-export class RuntimeSettings {
-  readonly #initial: EffectiveSettings;
-  readonly #onChange: () => void;
-  #settings: EffectiveSettings;
-
-  /** @param onChange called after every change */
-  constructor(initial: EffectiveSettings, onChange: () => void) {
-    this.#initial = initial;
-    this.#onChange = onChange;
-    this.#settings = initial;
-  }
-
-  /** The current settings. The object is never mutated: a request that holds it is not affected by later changes. */
-  get settings(): EffectiveSettings {
-    return this.#settings;
-  }
-
-  /**
-   * Changes some settings. If one value is invalid, nothing changes.
-   * @throws OptionError
-   */
-  update(change: SettingOptions): void {
-    this.#settings = { ...this.#settings, ...applySettingsChange(change, pickSettings(this.#settings)) };
-    this.#onChange();
-  }
-
-  /** Restores the initial settings. */
-  reset(): void {
-    this.#settings = this.#initial;
-    this.#onChange();
-  }
 }
 
 /**
