@@ -72,7 +72,7 @@ export async function expectUsable(opened: Console): Promise<void> {
   expect(await findUsabilityProblems(page)).toEqual([]);
   await page.keyboard.press('Escape');
   await newest.click();
-  await section('Faults').getByLabel('What happens').selectOption('respond with a status');
+  await section('Faults').getByLabel('Kind').selectOption('status');
   expect(await findUsabilityProblems(page)).toEqual([]);
 }
 

@@ -1,7 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
-import { GRANT_TYPES } from '../../src/emulator/grant-types.ts';
 import { expectUsable, lines, NAMED_CLIENTS, useConsole } from './console-visit.ts';
 import {
   ALICE,
@@ -82,12 +81,6 @@ describe("the emulator's console in a browser", () => {
     for (const secret of [issued.access_token, issued.refresh_token, HEATER.secret, 'no-such-token']) {
       expect(await page.content()).not.toContain(secret);
     }
-  });
-
-  it('the form of faults offers every grant type of the token endpoint', async () => {
-    await using opened = await open();
-    const options = opened.section('Faults').getByLabel('Grant type').locator('option');
-    await expect.poll(() => options.allTextContents()).toEqual(['any', ...GRANT_TYPES]);
   });
 
   it('the console logs in one waiting user with a button, and refuses another', async () => {

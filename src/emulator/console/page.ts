@@ -1,6 +1,5 @@
 import { html } from 'ghtml';
-import { COMMON_FAULT_MEMBERS, FAULT_KINDS, type FaultField } from '../faults/kinds.ts';
-import { GRANT_TYPES } from '../grant-types.ts';
+import { FAULT_KINDS } from '../faults/kinds.ts';
 import { ENDPOINTS } from '../http/logged-request.ts';
 import { STATUS_CODES } from '../http/routes.ts';
 import { snakeCase } from '../json.ts';
@@ -14,25 +13,15 @@ export interface SettingControl extends SettingDefinition<unknown> {
   readonly name: string;
 }
 
-/** The form of a kind of fault. */
-export interface FaultControl {
-  /** Its `kind` in the API. */
-  readonly name: string;
-  readonly label: string;
-  readonly target: keyof typeof COMMON_FAULT_MEMBERS;
-  /** The fields, with the names of their members in the API. */
-  readonly fields: readonly (FaultField & { readonly name: string })[];
-}
-
 /** The initial data of the page's script, as JSON in the body's `data-portal`. */
 export interface ConsoleData {
   /** Names of the users. */
   readonly users: readonly string[];
   readonly clients: readonly { readonly id: string; readonly name: string }[];
   readonly settings: readonly SettingControl[];
-  readonly faultKinds: readonly FaultControl[];
+  /** Of each kind of fault its name, what a client sees of it, and one in the JSON form of the API. */
+  readonly faultKinds: readonly { readonly name: string; readonly effect: string; readonly example: object }[];
   readonly endpoints: readonly string[];
-  readonly grantTypes: readonly string[];
   /** Reason phrases, by status. */
   readonly statusNames: Readonly<Record<number, string | undefined>>;
 }
@@ -49,9 +38,8 @@ export function consolePage(portal: EmulatedPortal, script: string): string {
     users,
     clients,
     settings,
-    faultKinds: FAULT_CONTROLS,
+    faultKinds: FAULT_EXAMPLES,
     endpoints: ENDPOINTS,
-    grantTypes: GRANT_TYPES,
     statusNames: STATUS_CODES,
   };
   return html`<!doctype html>
@@ -102,12 +90,9 @@ initial settings. Ports and clients stay.</p>
 `;
 }
 
-const FAULT_CONTROLS: readonly FaultControl[] = Object.entries(FAULT_KINDS).map(([name, { label, target, own }]) => {
-  const members = Object.entries({ ...COMMON_FAULT_MEMBERS[target], ...own });
-  const fields = members.flatMap(([member, { field }]) =>
-    field === null ? [] : [{ name: snakeCase(member), ...field }],
-  );
-  return { name, label, target, fields };
+const FAULT_EXAMPLES = Object.entries(FAULT_KINDS).map(([name, { target, effect, example }]) => {
+  const common = target === 'requests' ? { endpoint: 'token' } : { origin: 'frontend' };
+  return { name, effect: effect.replaceAll('`', ''), example: { kind: name, ...common, ...example } };
 });
 
 /** @param body HTML, already escaped */
@@ -133,7 +118,12 @@ const GRANTS = `<p class="empty">None yet. A grant appears here when a client ha
 const FAULTS = `<p class="empty">None. The portal works normally.</p>
 <ul class="list"></ul>
 <button type="button" id="clear-faults" hidden>Clear all faults</button>
-<form id="add-fault"></form>`;
+<form id="add-fault">
+<h3>Add a fault</h3>
+<label><span>Kind</span><select name="kind"></select></label>
+<label><span>The fault, as in the API</span><textarea name="fault" rows="8" autocomplete="off" spellcheck="false"></textarea></label>
+<button class="main">Add the fault</button>
+</form>`;
 
 const CLOCK = `<p><time class="now"></time> <span class="quiet" id="offset"></span></p>
 <div class="buttons">

@@ -78,11 +78,6 @@ small{display:block;font-size:.875rem;color:var(--quiet)}
 .row .status{margin-left:0}
 h3{font-size:.95rem;margin:1rem 0 .5rem}
 #add-fault{display:grid;gap:.75rem}
-.fields{display:grid;gap:.75rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,11rem),1fr));align-items:end}
-.wide{grid-column:1/-1}
-.check{display:flex;align-items:center;gap:.6rem;min-height:2.75rem;grid-column:1/-1}
-.check span{margin:0;color:inherit;font-size:.95rem}
-.check input{width:1.35rem;min-height:2.75rem;flex:none;accent-color:var(--main)}
 .entry{display:flex;justify-content:space-between;align-items:center;gap:.5rem 1rem;flex-wrap:wrap}
 .entry>div:first-child{flex:1 1 12rem;min-width:0;overflow-wrap:anywhere}
 .entry p{margin:.1rem 0;font-size:.9rem}

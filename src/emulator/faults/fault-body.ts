@@ -69,7 +69,7 @@ function faultSchema(
 ): v.GenericSchema<unknown, FaultMemberValues> {
   const kinds = Object.entries(FAULT_KINDS).map(([name, { target, own }]) => {
     const members = Object.entries({ ...COMMON_FAULT_MEMBERS[target], ...own });
-    const entries = Object.fromEntries(members.map(([member, { schema }]) => [spell(member), schema]));
+    const entries = Object.fromEntries(members.map(([member, schema]) => [spell(member), schema]));
     return exactObject({ kind: v.literal(name), ...entries, ...extra });
   });
   return v.variant('kind', kinds, choiceMessage(Object.keys(FAULT_KINDS)));

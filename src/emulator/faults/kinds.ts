@@ -3,230 +3,171 @@ import { GRANT_TYPES } from '../grant-types.ts';
 import { ENDPOINTS } from '../http/logged-request.ts';
 import { choiceOf, integerInRange, numberInRange, positiveSeconds } from '../json.ts';
 
-/** A field of the console's form for a member of a fault. */
-export interface FaultField {
-  readonly label: string;
-  /** `lines`: text of several lines; `headers`: one header per line. */
-  readonly type: 'number' | 'text' | 'checkbox' | 'lines' | 'headers';
-  /** Initial value. A field that has one is required, unless `empty` defines the meaning of an empty field. */
-  readonly value?: string;
-  /** An empty field means null. Default: the member is left out. */
-  readonly empty?: 'null';
-  readonly min?: number;
-  readonly max?: number;
-  /** Placeholder of the empty field. */
-  readonly hint?: string;
-}
-
-/** A member of a fault. It is optional if `Input` includes undefined. */
-interface FaultMember<Input> {
-  /** Its values. A custom message completes "must be …". */
-  readonly schema: v.GenericSchema<Input, unknown>;
-  /** Its field on the console; null: none, or a special control. */
-  readonly field: FaultField | null;
-}
-
-/** Members by their library names. */
-type FaultMembers = Readonly<Record<string, FaultMember<unknown>>>;
-
-/** The type of an object with these members. */
-type MemberInputs<M extends FaultMembers> = Inputs<M, Exclude<keyof M, Optional<M>>> & Partial<Inputs<M, Optional<M>>>;
-
-type Inputs<M extends FaultMembers, Names extends keyof M> = { readonly [Name in Names]: InputOf<M[Name]> };
-type Optional<M extends FaultMembers> = {
-  [Name in keyof M]: undefined extends InputOf<M[Name]> ? Name : never;
-}[keyof M];
-type InputOf<M> = M extends FaultMember<infer Input> ? Input : never;
-
-type FieldOptions = Pick<FaultField, 'label' | 'value' | 'empty' | 'hint'>;
-
-/** A whole number in a range. */
-function integer(min: number, max: number, options: FieldOptions): FaultMember<number> {
-  return { schema: integerInRange(min, max), field: { ...options, type: 'number', min, max } };
-}
-
-/** A number in a range. @param unit such as " of seconds", or empty */
-function decimal(min: number, max: number, unit: string, options: FieldOptions): FaultMember<number> {
-  return { schema: numberInRange(min, max, unit), field: { ...options, type: 'number', min, max } };
-}
-
-/** A number of seconds above 0, at most a day. */
-function seconds(options: FieldOptions): FaultMember<number> {
-  const max = 86_400;
-  return { schema: positiveSeconds(max), field: { ...options, type: 'number', min: 0, max } };
-}
+/** Real time, at most a day. */
+const SECONDS = positiveSeconds(86_400);
 
 /** A text that matches a pattern. @param allowed completes "must be …" in the error message */
-function text(pattern: RegExp, allowed: string, options: FieldOptions): FaultMember<string> {
-  return { schema: v.message(v.pipe(v.string(), v.regex(pattern)), allowed), field: { ...options, type: 'text' } };
-}
-
-/** Any text. */
-function multilineText(options: FieldOptions): FaultMember<string> {
-  return { schema: v.string(), field: { ...options, type: 'lines' } };
+function text(pattern: RegExp, allowed: string) {
+  return v.message(v.pipe(v.string(), v.regex(pattern)), allowed);
 }
 
 /** Header fields by name, except those that frame the message. */
-function headers(options: FieldOptions): FaultMember<Readonly<Record<string, string>>> {
-  const name = /^(?!(?:content-length|transfer-encoding|trailer)$)[\w!#$%&'*+.^`|~-]{1,100}$/i;
-  const value = /^[\t\x20-\x7e\x80-\xff]{0,4000}$/;
-  const schema = v.record(
-    v.pipe(v.string(), v.regex(name, 'header names other than content-length, transfer-encoding and trailer')),
-    v.message(v.pipe(v.string(), v.regex(value)), 'header values'),
-  );
-  return { schema, field: { ...options, type: 'headers' } };
-}
-
-/** True or false. */
-function flag(label: string): FaultMember<boolean> {
-  return { schema: v.boolean(), field: { label, type: 'checkbox' } };
-}
-
-/** One of these values. */
-function choice<const Value extends string | number>(...values: readonly Value[]): FaultMember<Value> {
-  return { schema: choiceOf(values), field: null };
-}
-
-/** A member that may be null. */
-function nullable<Input>(member: FaultMember<Input>): FaultMember<Input | null> {
-  return { ...member, schema: v.nullable(member.schema) };
-}
-
-/** An optional member with a default. */
-function optional<Input>(member: FaultMember<Input>, fallback: Input): FaultMember<Input | undefined> {
-  return { ...member, schema: v.optional(member.schema, fallback) };
-}
-
-/** Members that limit how often a fault is applied. @param noun what it is applied to, for labels */
-function frequencyMembers(noun: 'request' | 'connection') {
-  return {
-    /** How often it is applied before it is used up; null: no limit. Default: 1. */
-    times: optional(
-      nullable(integer(1, 1_000_000, { label: 'How often (empty: always)', value: '1', empty: 'null' })),
-      1,
+const HEADERS = v.record(
+  v.pipe(
+    v.string(),
+    v.regex(
+      /^(?!(?:content-length|transfer-encoding|trailer)$)[\w!#$%&'*+.^`|~-]{1,100}$/i,
+      'header names other than content-length, transfer-encoding and trailer',
     ),
-    /** Probability from 0 to 1, drawn from the emulator's seed. Default: 1. */
-    probability: optional(decimal(0, 1, '', { label: 'Probability, from 0 to 1', hint: '1' }), 1),
-    /** Applied only to every Nth request or connection that matches. Default: 1. */
-    every: optional(integer(1, 1_000_000, { label: `Only every Nth ${noun}`, hint: '1' }), 1),
-  };
-}
+  ),
+  text(/^[\t\x20-\x7e\x80-\xff]{0,4000}$/, 'header values'),
+);
+
+/** Members that limit how often a fault is applied. */
+const FREQUENCY = {
+  /** How often it is applied before it is used up; null: no limit. Default: 1. */
+  times: v.optional(v.nullable(integerInRange(1, 1_000_000)), 1),
+  /** Probability from 0 to 1, drawn from the emulator's seed. Default: 1. */
+  probability: v.optional(numberInRange(0, 1, ''), 1),
+  /** Applied only to every Nth request or connection that matches. Default: 1. */
+  every: v.optional(integerInRange(1, 1_000_000), 1),
+};
 
 /** The common members of faults, by what the fault applies to. */
 export const COMMON_FAULT_MEMBERS = {
   /** If several faults match a request, the one added first applies. */
   requests: {
     /** `*`: any, including unknown paths. */
-    endpoint: choice(...ENDPOINTS, '*'),
+    endpoint: choiceOf([...ENDPOINTS, '*']),
     /** Only requests of this grant type; only for the token endpoint. */
-    grantType: filterMember(choiceOf(GRANT_TYPES)),
+    grantType: v.optional(choiceOf(GRANT_TYPES)),
     /** Only requests that name this registered client, authenticated or not. */
-    client: filterMember(v.string()),
-    ...frequencyMembers('request'),
+    client: v.optional(v.string()),
+    ...FREQUENCY,
   },
   /** Connections before their TLS session; only for an emulator with TLS. */
-  connections: { origin: choice('base', 'frontend'), ...frequencyMembers('connection') },
+  connections: { origin: choiceOf(['base', 'frontend']), ...FREQUENCY },
   /** A whole origin, until the fault is removed or its time is over. */
-  origin: { origin: choice('base', 'frontend') },
+  origin: { origin: choiceOf(['base', 'frontend']) },
 };
 
-function filterMember<Value extends string>(schema: v.GenericSchema<Value>): FaultMember<Value | undefined> {
-  return { schema: v.optional(schema), field: null };
-}
+type Target = keyof typeof COMMON_FAULT_MEMBERS;
 
 /**
- * A kind of fault. The library's type, the API's body and description and the console's form are derived from it, and
- * the table of docs/emulator.md must match it.
+ * A kind of fault. The library's type, the API's body and its description are derived from it, and the table of
+ * docs/emulator.md must match it.
  */
-interface FaultKind<Target extends keyof typeof COMMON_FAULT_MEMBERS, Own extends FaultMembers> {
+interface FaultKind<Applied extends Target, Own extends v.ObjectEntries> {
   /** What it applies to. */
-  readonly target: Target;
-  /** Its name on the console. */
-  readonly label: string;
-  /** What the client sees, for docs/emulator.md. */
+  readonly target: Applied;
+  /** What the client sees, for docs/emulator.md and the console. */
   readonly effect: string;
   /** Its members in addition to the common ones. */
   readonly own: Own;
+  /** Values of its members, by their names in the API, for a person who adds one on the console. */
+  readonly example: Readonly<Record<string, unknown>>;
 }
 
 /** Whether the request is processed first: codes are used up, tokens are rotated. Default: false. */
-const commit = optional(flag('Process the request first'), false);
+const commit = v.optional(v.boolean(), false);
 
 /** All kinds of faults, by name. */
 export const FAULT_KINDS = {
-  status: defineKind('requests', 'respond with a status', 'that response', {
-    /** From 200 to 599. */
-    status: integer(200, 599, { label: 'Status', value: '503' }),
-    /** Default: `content-type: application/json`. */
-    headers: optional(headers({ label: 'Headers, one per line', hint: 'Retry-After: 30' }), {}),
-    /** Default: empty. */
-    body: optional(multilineText({ label: 'Body', hint: '{"error":"server_error"}' }), ''),
-    commit,
-  }),
-  redirect: defineKind('requests', 'redirect', 'a redirect, like that of a captive portal', {
-    location: text(/^[\x21-\x7e]{1,2000}$/, 'an address in visible ASCII', {
-      label: 'Location',
-      value: 'http://127.0.0.1/',
-    }),
-    /** Default: 302. */
-    status: optional(choice(301, 302, 307, 308), 302),
-    commit,
-  }),
+  status: defineKind(
+    'requests',
+    'that response',
+    {
+      /** From 200 to 599. */
+      status: integerInRange(200, 599),
+      /** Default: `content-type: application/json`. */
+      headers: v.optional(HEADERS, {}),
+      /** Default: empty. */
+      body: v.optional(v.string(), ''),
+      commit,
+    },
+    { status: 503, headers: { 'retry-after': '30' }, body: '{"error":"server_error"}' },
+  ),
+  redirect: defineKind(
+    'requests',
+    'a redirect, like that of a captive portal',
+    {
+      location: text(/^[\x21-\x7e]{1,2000}$/, 'an address in visible ASCII'),
+      /** Default: 302. */
+      status: v.optional(choiceOf([301, 302, 307, 308]), 302),
+      commit,
+    },
+    { location: 'http://127.0.0.1/' },
+  ),
   /** 200 and `application/json` with a web page as its body, like a captive portal. */
-  not_json: defineKind('requests', 'a web page instead of JSON', '200 with a body that is not JSON', { commit }),
-  delay: defineKind('requests', 'respond late', 'the response, late', {
-    /** In real time, independent of the emulator's clock. */
-    seconds: seconds({ label: 'Seconds', value: '10' }),
-    commit,
-  }),
+  not_json: defineKind('requests', '200 with a body that is not JSON', { commit }),
+  /** `seconds` are independent of the emulator's clock. */
+  delay: defineKind('requests', 'the response, late', { seconds: SECONDS, commit }, { seconds: 10 }),
   /** The connection stays open until the client or the emulator closes it. */
-  hang: defineKind('requests', 'never respond', 'nothing, on an open connection', { commit }),
-  reset_before: defineKind('requests', 'reset without processing', 'a reset; the request was not processed', {}),
-  commit_then_drop: defineKind('requests', 'process, then lose the response', 'a reset; the request was processed', {}),
+  hang: defineKind('requests', 'nothing, on an open connection', { commit }),
+  reset_before: defineKind('requests', 'a reset; the request was not processed', {}),
+  commit_then_drop: defineKind('requests', 'a reset; the request was processed', {}),
   truncate: defineKind(
     'requests',
-    'truncate the response',
     'that many bytes of the body, then the end of the connection',
     {
       /** Bytes of the body; `Content-Length` is that of the whole body. */
-      bytes: integer(0, 1_000_000, { label: 'Bytes of the body', value: '20' }),
+      bytes: integerInRange(0, 1_000_000),
     },
+    { bytes: 20 },
   ),
-  slow_body: defineKind('requests', 'respond slowly', 'the response, sent slowly', {
-    bytesPerSecond: integer(1, 1_000_000, { label: 'Bytes per second', value: '10' }),
-  }),
-  content_type: defineKind('requests', 'another content type', 'a different media type', {
-    contentType: text(/^[\x20-\x7e]{1,200}$/, 'a media type', { label: 'Content type', value: 'text/plain' }),
-  }),
+  slow_body: defineKind(
+    'requests',
+    'the response, sent slowly',
+    { bytesPerSecond: integerInRange(1, 1_000_000) },
+    { bytes_per_second: 10 },
+  ),
+  content_type: defineKind(
+    'requests',
+    'a different media type',
+    { contentType: text(/^[\x20-\x7e]{1,200}$/, 'a media type') },
+    { content_type: 'text/plain' },
+  ),
   /** Only JSON objects change. The members are added as they are written, so that a number may have any length. */
-  change_members: defineKind('requests', 'change members of the JSON', 'the response with these members', {
-    /** The text of a JSON object, whose members replace those of the response. */
-    members: {
-      schema: v.message(v.pipe(v.string(), v.check(isFilledObject)), 'the text of a JSON object with members'),
-      field: { label: 'Members, as JSON', type: 'text', value: '{"expires_in": 0}' },
+  change_members: defineKind(
+    'requests',
+    'the response with these members',
+    {
+      /** The text of a JSON object, whose members replace those of the response. */
+      members: v.message(v.pipe(v.string(), v.check(isFilledObject)), 'the text of a JSON object with members'),
     },
-  }),
-  oversize: defineKind('requests', 'a huge response', 'a response of that size', {
-    /** White space follows the original response. */
-    bytes: integer(1, 10_000_000_000, { label: 'Bytes', value: '10000000' }),
-  }),
-  wrong_date: defineKind('requests', 'a wrong Date header', 'a `Date` header that is off by that many seconds', {
-    /** Seconds ahead; behind if negative. */
-    offset: decimal(-1e10, 1e10, ' of seconds', { label: 'Seconds ahead', value: '86400' }),
-  }),
-  tls_failure: defineKind('connections', 'fail the TLS handshake', '`garbage` or `close` instead of a TLS handshake', {
+    { members: '{"expires_in": 0}' },
+  ),
+  oversize: defineKind(
+    'requests',
+    'a response of that size',
+    {
+      /** White space follows the original response. */
+      bytes: integerInRange(1, 10_000_000_000),
+    },
+    { bytes: 10_000_000 },
+  ),
+  wrong_date: defineKind(
+    'requests',
+    'a `Date` header that is off by that many seconds',
+    {
+      /** Seconds ahead; behind if negative. */
+      offset: numberInRange(-1e10, 1e10, ' of seconds'),
+    },
+    { offset: 86_400 },
+  ),
+  tls_failure: defineKind('connections', '`garbage` or `close` instead of a TLS handshake', {
     /** What replaces the handshake: bytes that are not TLS, or the end of the connection. Default: `garbage`. */
-    answer: optional(choice('garbage', 'close'), 'garbage'),
+    answer: v.optional(choiceOf(['garbage', 'close']), 'garbage'),
   }),
   /** The port refuses connections, and open ones are cut. */
   origin_down: defineKind(
     'origin',
-    'take an origin down',
     'connection refused; for the base origin only for a limited time, because this API is unreachable too',
     {
-      /** In real time. Default: null, until the fault is removed. */
-      seconds: optional(nullable(seconds({ label: 'Seconds', value: '10' })), null),
+      /** Default: null, until the fault is removed. */
+      seconds: v.optional(v.nullable(SECONDS), null),
     },
+    { seconds: 10 },
   ),
 };
 
@@ -239,23 +180,24 @@ function isFilledObject(text: string): boolean {
   }
 }
 
-function defineKind<Target extends keyof typeof COMMON_FAULT_MEMBERS, Own extends FaultMembers>(
-  target: Target,
-  label: string,
+function defineKind<Applied extends Target, Own extends v.ObjectEntries>(
+  target: Applied,
   effect: string,
   own: Own,
-): FaultKind<Target, Own> {
-  return { target, label, effect, own };
+  example: FaultKind<Applied, Own>['example'] = {},
+): FaultKind<Applied, Own> {
+  return { target, effect, own, example };
 }
 
 type FaultKinds = typeof FAULT_KINDS;
+type Members<Entries extends v.ObjectEntries> = v.InferInput<v.StrictObjectSchema<Entries, undefined>>;
 
 /** A fault to add to the emulator. */
 export type FaultOptions = {
-  [Name in keyof FaultKinds]: { readonly kind: Name } & MemberInputs<
-    (typeof COMMON_FAULT_MEMBERS)[FaultKinds[Name]['target']]
-  > &
-    MemberInputs<FaultKinds[Name]['own']>;
+  [Name in keyof FaultKinds]: Readonly<
+    { kind: Name } & Members<(typeof COMMON_FAULT_MEMBERS)[FaultKinds[Name]['target']]> &
+      Members<FaultKinds[Name]['own']>
+  >;
 }[keyof FaultKinds];
 
 /** A fault that applies to requests. */

@@ -12,19 +12,23 @@ export const CHANGED_EVENT = 'emulator-changed';
 
 /**
  * Changes something through the API, and shows the result.
+ * @param body to be written as JSON, or its text as a person has written it
  * @param done the message after success
  * @returns whether it succeeded
  */
 export async function callApi(
   method: 'POST' | 'PATCH' | 'DELETE',
   path: string,
-  body: Readonly<Record<string, unknown>> | null,
+  body: Readonly<Record<string, unknown>> | string | null,
   done: string,
 ): Promise<boolean> {
   try {
     const response = await fetch(`/_emulator/${path}`, {
       method,
-      ...(body !== null && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+      ...(body !== null && {
+        headers: { 'content-type': 'application/json' },
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+      }),
     });
     if (response.ok) showMessage(done, 'good');
     else showMessage(await errorMessage(response), 'bad');
