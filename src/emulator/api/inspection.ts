@@ -1,6 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import * as v from 'valibot';
-import { systemTimers } from '../../system/clock.ts';
 import { LoggedRequest } from '../http/logged-request.ts';
 import { pathParameter, requestContext } from '../http/request-context.ts';
 import { badRequest } from '../http/routes.ts';
@@ -140,9 +139,6 @@ function toGrantResponseBody({
 
 const EVENT_STREAM = 'text/event-stream; charset=utf-8';
 
-/** Milliseconds between heartbeats, so that neither side considers an idle connection dead. */
-const HEARTBEAT_INTERVAL_MS = 15_000;
-
 /** Bytes buffered for a listener; one that reads more slowly is disconnected. */
 const MAX_BACKLOG_BYTES = 1_000_000;
 
@@ -192,16 +188,6 @@ function sendEvents(
     date: new Date(portal.now()).toUTCString(),
   });
   raw.write(': the emulator’s events\n\n');
-  let cancel = scheduleHeartbeat();
-  function scheduleHeartbeat() {
-    return systemTimers.after(HEARTBEAT_INTERVAL_MS, () => {
-      raw.write(': alive\n\n');
-      cancel = scheduleHeartbeat();
-    });
-  }
-  raw.once('close', () => {
-    cancel();
-    unsubscribe();
-  });
+  raw.once('close', unsubscribe);
   return undefined;
 }

@@ -46,14 +46,18 @@ export function sendPage(reply: FastifyReply, status: number, page: string) {
     .send(page);
 }
 
-/** The content of the login page. */
-export interface LoginPage {
+/** What the login page and the confirmation page say of a request. */
+interface RequestOnPage {
   /** The client's name. */
   readonly client: string;
   /** The requested scope, or null. */
   readonly scope: string | null;
   /** The code that the user compares with that of a device, or null. */
   readonly userCode: string | null;
+}
+
+/** The content of the login page. */
+export interface LoginPage extends RequestOnPage {
   /** The user name of the last attempt, as the initial value; empty at first. */
   readonly userName: string;
   /** The error of the last attempt, or null. */
@@ -63,9 +67,7 @@ export interface LoginPage {
 }
 
 /** The login page. Its form posts to the page's own address. */
-export function loginPage({ client, scope, userCode, userName, complaint, hint }: LoginPage): string {
-  const problem = complaint === null ? '' : html`<p class="problem" role="alert">${complaint}</p>`;
-  const access = scope === null ? '' : html`<p>Requested permissions: ${scope}</p>`;
+export function loginPage({ userName, complaint, hint, ...request }: LoginPage): string {
   const demo =
     hint === null
       ? ''
@@ -73,11 +75,9 @@ export function loginPage({ client, scope, userCode, userName, complaint, hint }
   return page(
     'Log in',
     html`<h1>Log in to the portal</h1>
-<p><b class="client">${client}</b> asks for access to your account.</p>
-!${access}
-!${codeComparison(userCode)}
+!${describeRequest(request)}
 !${demo}
-!${problem}
+!${describeProblem(complaint)}
 <form method="post">
 <label for="username">User name</label>
 <input id="username" name="username" autocomplete="username" autocapitalize="none" spellcheck="false" value="${userName}" required ${userName === '' ? 'autofocus' : ''}>
@@ -89,27 +89,12 @@ export function loginPage({ client, scope, userCode, userName, complaint, hint }
   );
 }
 
-/** The content of the confirmation page. */
-interface ConsentPage {
-  /** The client's name. */
-  readonly client: string;
-  /** The requested scope, or null. */
-  readonly scope: string | null;
-  /** The code that the user compares with that of a device, or null. */
-  readonly userCode: string | null;
-  /** The user who is logged in. */
-  readonly user: string;
-}
-
 /** The confirmation page for a browser that has logged in before. Its form posts to the page's own address. */
-export function consentPage({ client, scope, userCode, user }: ConsentPage): string {
-  const access = scope === null ? '' : html`<p>Requested permissions: ${scope}</p>`;
+export function consentPage({ user, ...request }: RequestOnPage & { readonly user: string }): string {
   return page(
     'Allow access',
     html`<h1>Allow access?</h1>
-<p><b class="client">${client}</b> asks for access to your account.</p>
-!${access}
-!${codeComparison(userCode)}
+!${describeRequest(request)}
 <form method="post">
 <button name="action" value="continue">Continue as ${user}</button>
 <button name="action" value="refuse">Refuse</button>
@@ -118,20 +103,29 @@ export function consentPage({ client, scope, userCode, user }: ConsentPage): str
   );
 }
 
-/** RFC 8628, 5.4: the user compares the code, because somebody else may have sent the link. */
-function codeComparison(userCode: string | null): string {
-  if (userCode === null) return '';
-  return html`<p>Continue only if your device shows this code:</p>
+function describeRequest({ client, scope, userCode }: RequestOnPage): string {
+  const access = scope === null ? '' : html`<p>Requested permissions: ${scope}</p>`;
+  // RFC 8628, 5.4: the user compares the code, because somebody else may have sent the link.
+  const code =
+    userCode === null
+      ? ''
+      : html`<p>Continue only if your device shows this code:</p>
 <p><code>${userCode}</code></p>`;
+  return html`<p><b class="client">${client}</b> asks for access to your account.</p>
+!${access}
+!${code}`;
+}
+
+function describeProblem(complaint: string | null): string {
+  return complaint === null ? '' : html`<p class="problem" role="alert">${complaint}</p>`;
 }
 
 /** The page at which a user enters the code that a device shows. @param complaint the error of the last attempt, or null */
 export function userCodePage(complaint: string | null): string {
-  const problem = complaint === null ? '' : html`<p class="problem" role="alert">${complaint}</p>`;
   return page(
     'Connect a device',
     html`<h1>Connect a device</h1>
-!${problem}
+!${describeProblem(complaint)}
 <form method="get">
 <label for="user_code">The code that your device shows</label>
 <input id="user_code" name="user_code" autocomplete="off" autocapitalize="characters" spellcheck="false" required autofocus>

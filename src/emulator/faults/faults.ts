@@ -38,9 +38,6 @@ interface FaultEntry {
   left: number | null;
 }
 
-/** Faults kept, including used-up ones. */
-const MAX_FAULTS = 1000;
-
 /**
  * The faults, and the decision which requests they apply to. Random numbers derive from the seed, the fault's number
  * and its count of matching requests, so that the same sequence of requests meets the same faults again.
@@ -70,7 +67,6 @@ export class Faults {
    */
   add(fault: FaultOptions, spared?: Socket): FaultView {
     this.#rejectUnsupported(fault);
-    this.#evictSpent();
     this.#lastNumber += 1;
     const down = fault.kind === 'origin_down';
     const left = down ? 1 : (fault.times ?? null);
@@ -165,13 +161,6 @@ export class Faults {
     if (fault.grantType !== undefined && fault.endpoint !== 'token') {
       throw new FaultError(`endpoint: must be token for a fault with a grant type (found "${fault.endpoint}")`);
     }
-  }
-
-  #evictSpent(): void {
-    if (this.#entries.length < MAX_FAULTS) return;
-    const spent = this.#entries.findIndex(({ left }) => left === 0);
-    if (spent === -1) throw new FaultError(`faults: ${MAX_FAULTS} are in force, which is the limit; remove one first`);
-    this.#entries.splice(spent, 1);
   }
 }
 

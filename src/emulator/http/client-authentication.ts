@@ -21,29 +21,20 @@ export function authenticateClient(
   authorization: string | undefined,
   form: ReadonlyMap<string, string>,
 ): ClientAuthentication {
-  const formId = form.get('client_id');
-  const formSecret = form.get('client_secret');
-  if (authorization === undefined) return verifyCredentials(settings, formId, formSecret, false);
-  const basic = basicCredentials(authorization);
-  if (formSecret !== undefined) return { problem: invalidRequest('more than one method of client authentication') };
-  if (basic === null || settings.basic === 'refuse') {
-    return authenticationError('this Authorization header is not accepted', true);
+  let id = form.get('client_id');
+  let secret = form.get('client_secret');
+  if (authorization !== undefined) {
+    if (secret !== undefined) return { problem: invalidRequest('more than one method of client authentication') };
+    const basic = basicCredentials(authorization);
+    if (basic === null || settings.basic === 'refuse')
+      return authenticationError('this Authorization header is not accepted', true);
+    if (id !== undefined && id !== basic.id)
+      return { problem: invalidRequest('client_id differs from the one in the Authorization header') };
+    ({ id, secret } = basic);
   }
-  if (formId !== undefined && formId !== basic.id) {
-    return { problem: invalidRequest('client_id differs from the one in the Authorization header') };
-  }
-  return verifyCredentials(settings, basic.id, basic.secret, true);
-}
-
-function verifyCredentials(
-  settings: EffectiveSettings,
-  id = '',
-  secret = '',
-  challenge: boolean,
-): ClientAuthentication {
-  const client = settings.clients.get(id);
-  if (isSecretOf(client, secret)) return { client };
-  return authenticationError('client authentication failed', challenge);
+  const client = settings.clients.get(id ?? '');
+  if (isSecretOf(client, secret ?? '')) return { client };
+  return authenticationError('client authentication failed', authorization !== undefined);
 }
 
 /** Whether a client has this secret. A client without one has none, and an unknown client takes the same time. */

@@ -1,23 +1,5 @@
 import type { FastifyReply } from 'fastify';
-
-/** RFC 6749, 5.2; RFC 8628, 3.5; OpenID Connect Core, 3.1.2.6. */
-export type OAuthErrorName =
-  | 'invalid_request'
-  | 'invalid_client'
-  | 'invalid_grant'
-  | 'invalid_scope'
-  | 'invalid_target'
-  | 'request_not_supported'
-  | 'request_uri_not_supported'
-  | 'unauthorized_client'
-  | 'unsupported_grant_type'
-  | 'unsupported_response_type'
-  | 'authorization_pending'
-  | 'slow_down'
-  | 'access_denied'
-  | 'expired_token'
-  | 'invalid_dpop_proof'
-  | 'use_dpop_nonce';
+import type { OAuthErrorName } from '../oauth/authorization-request.ts';
 
 /** An error response of the token or revocation endpoint (RFC 6749, 5.2; RFC 7009, 2.2.1). */
 export interface OAuthError {

@@ -53,6 +53,25 @@ export interface LoginDemands {
 /** What a request without such parameters demands. */
 export const ANY_LOGIN: LoginDemands = { prompt: null, maxAge: null, user: null, onlyUser: false };
 
+/** RFC 6749, 5.2; RFC 8628, 3.5; OpenID Connect Core, 3.1.2.6. */
+export type OAuthErrorName =
+  | 'invalid_request'
+  | 'invalid_client'
+  | 'invalid_grant'
+  | 'invalid_scope'
+  | 'invalid_target'
+  | 'request_not_supported'
+  | 'request_uri_not_supported'
+  | 'unauthorized_client'
+  | 'unsupported_grant_type'
+  | 'unsupported_response_type'
+  | 'authorization_pending'
+  | 'slow_down'
+  | 'access_denied'
+  | 'expired_token'
+  | 'invalid_dpop_proof'
+  | 'use_dpop_nonce';
+
 /** Errors of an authorize URL that are shown on a page. They must never redirect (RFC 6749, 4.1.2.1). */
 export type AuthorizationPageError =
   | 'malformed'

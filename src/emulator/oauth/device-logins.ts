@@ -51,8 +51,6 @@ const POLL_TOLERANCE_MS = 100;
 /** Issues and stores device codes and user codes. */
 export class DeviceLogins {
   readonly #logins = new BoundedMap<DeviceLogin>(MAX_DEVICE_LOGINS);
-  /** By the user code without its hyphen. */
-  readonly #byUserCode = new BoundedMap<DeviceLogin>(MAX_DEVICE_LOGINS);
   readonly #now: () => number;
   readonly #issued: IssuedSecrets;
   readonly #onChange: () => void;
@@ -62,7 +60,7 @@ export class DeviceLogins {
     this.#now = now;
     this.#issued = issued;
     this.#onChange = onChange;
-    for (const login of saved) this.#store(login);
+    for (const login of saved) this.#logins.set(login.deviceCode, login);
   }
 
   issue(authorization: DeviceLoginRequest, { deviceCodeLifetime, deviceInterval }: Settings): DeviceLogin {
@@ -78,7 +76,7 @@ export class DeviceLogins {
       decision: null,
       grantId: null,
     };
-    this.#store(login);
+    this.#logins.set(login.deviceCode, login);
     this.#onChange();
     return login;
   }
@@ -90,7 +88,8 @@ export class DeviceLogins {
 
   /** A login by its user code, with or without hyphen and in any case; even if it was decided or has expired. */
   findByUserCode(userCode: string): DeviceLogin | undefined {
-    return this.#byUserCode.get(normalizedUserCode(userCode));
+    const code = normalizedUserCode(userCode);
+    return this.all().findLast((login) => normalizedUserCode(login.userCode) === code);
   }
 
   /** Whether a user can still decide. */
@@ -121,11 +120,6 @@ export class DeviceLogins {
   /** All logins, oldest first. */
   all(): DeviceLogin[] {
     return this.#logins.values();
-  }
-
-  #store(login: DeviceLogin): void {
-    this.#logins.set(login.deviceCode, login);
-    this.#byUserCode.set(normalizedUserCode(login.userCode), login);
   }
 }
 

@@ -63,28 +63,29 @@ function deniedOutcome(portal: EmulatedPortal, redirectUrl: string | null): Code
   return { kind: 'redirect', location: withQueryParameters(redirectUrl, 'error=access_denied') };
 }
 
-/** A login without a browser, in the API's spelling: exactly one of `authorize_url` and `state`. */
-export const LoginBody = exactObject({
-  /** What the user's browser would open. */
-  authorize_url: v.optional(v.string()),
-  /** The `state` of an authorize_url or code_url of the helper, or the ID of a waiting login. */
-  state: v.optional(v.string()),
-  /** Name of a user; optional with `deny`. */
-  user: v.optional(v.string()),
-  /** Whether the user refuses. Default: false. */
-  deny: v.optional(v.boolean()),
-});
-
-/** A login without a browser: by the URL that the user's browser would open, or by the helper's `state`. */
-export interface LoginRequest {
-  /** Of `/oauth2/authorize` or `/sso/authorize`. */
-  readonly authorizeUrl?: string | URL | undefined;
-  /** The `state` of an authorize_url or code_url of the helper, or the ID of a waiting login. */
-  readonly state?: string | undefined;
+/** What a user decides without a browser. */
+interface UserDecision {
   /** Name of a user; optional with `deny`. */
   readonly user?: string | undefined;
   /** Whether the user refuses. Default: false. */
   readonly deny?: boolean | undefined;
+}
+
+const DECISION = { user: v.optional(v.string()), deny: v.optional(v.boolean()) };
+
+/** A {@link LoginRequest} in the API's spelling. */
+export const LoginBody = exactObject({
+  authorize_url: v.optional(v.string()),
+  state: v.optional(v.string()),
+  ...DECISION,
+});
+
+/** A login without a browser: by the URL that the user's browser would open, or by the helper's `state`. */
+export interface LoginRequest extends UserDecision {
+  /** Of `/oauth2/authorize` or `/sso/authorize`. */
+  readonly authorizeUrl?: string | URL | undefined;
+  /** The `state` of an authorize_url or code_url of the helper, or the ID of a waiting login. */
+  readonly state?: string | undefined;
 }
 
 /** The members of a {@link LoginRequest}. */
@@ -170,24 +171,13 @@ const AUTHORIZE_READERS: Readonly<
   Record<string, typeof readAuthorizationRequest | typeof readOAuth2AuthorizationRequest>
 > = { '/sso/authorize': readAuthorizationRequest, '/oauth2/authorize': readOAuth2AuthorizationRequest };
 
-/** The decision about a device's login, without a browser, in the API's spelling. */
-export const DeviceApprovalBody = exactObject({
-  /** With or without its hyphen. */
-  user_code: v.string(),
-  /** Name of a user; optional with `deny`. */
-  user: v.optional(v.string()),
-  /** Whether the user refuses. Default: false. */
-  deny: v.optional(v.boolean()),
-});
+/** A {@link DeviceApproval} in the API's spelling. */
+export const DeviceApprovalBody = exactObject({ user_code: v.string(), ...DECISION });
 
 /** The decision about a device's login, without a browser. */
-export interface DeviceApproval {
+export interface DeviceApproval extends UserDecision {
   /** With or without its hyphen, in any case. */
   readonly userCode: string;
-  /** Name of a user; optional with `deny`. */
-  readonly user?: string | undefined;
-  /** Whether the user refuses. Default: false. */
-  readonly deny?: boolean | undefined;
 }
 
 /** The members of a {@link DeviceApproval}. */

@@ -10,6 +10,7 @@ import {
   type ErrorRedirect,
   encodeParameter,
   type LoginDemands,
+  type OAuthErrorName,
   rawParameter,
   withQueryParameters,
 } from './authorization-request.ts';
@@ -19,14 +20,7 @@ import { REQUEST_URI_START } from './pushed-requests.ts';
 
 /** An error that goes to the redirect_uri of a request (RFC 6749, 4.1.2.1; RFC 8707, 2; OpenID Connect Core, 3.1.2.6). */
 interface AuthorizationError extends ErrorRedirect {
-  readonly error:
-    | 'invalid_request'
-    | 'invalid_scope'
-    | 'invalid_target'
-    | 'request_not_supported'
-    | 'request_uri_not_supported'
-    | 'unauthorized_client'
-    | 'unsupported_response_type';
+  readonly error: OAuthErrorName;
   readonly description: string;
 }
 

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { type EmulatorOperation, NotFoundBody } from '../api/operation.ts';
-import type { OAuthErrorName } from '../http/oauth-error.ts';
+import type { OAuthErrorName } from '../oauth/authorization-request.ts';
 import { TokenResponseBody } from '../oauth/issued-grants.ts';
 
 export const text = (description: string) => v.pipe(v.string(), v.description(description));
