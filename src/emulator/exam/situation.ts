@@ -34,7 +34,6 @@ export interface Situation extends GroupSituation {
   readonly group: Group;
 }
 
-/** A situation of a group. */
 export interface GroupSituation extends Setup {
   /** In kebab-case, unique among all situations. */
   readonly name: string;

@@ -3,7 +3,6 @@ import { monotonicNow } from '../../system/clock.ts';
 import type { LoggedRequest } from '../http/logged-request.ts';
 import type { InterceptedRequest, Interceptor } from '../options.ts';
 
-/** A request of the client. */
 export interface WireRequest {
   /** Its entry of the request log, with unmasked secrets. */
   readonly logged: LoggedRequest;
@@ -98,7 +97,6 @@ export class Wire {
   }
 }
 
-/** Whether a request is a refresh. */
 export function isRefresh({ logged }: WireRequest): boolean {
   return logged.endpoint === 'token' && logged.form['grant_type'] === 'refresh_token';
 }

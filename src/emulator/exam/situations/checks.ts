@@ -1,6 +1,6 @@
 import { doesNotApply, fail } from '../judgement.ts';
 import type { Sitting } from '../sitting.ts';
-import { isGranted, isRefresh } from '../wire.ts';
+import { isGranted, isRefresh, type WireRequest } from '../wire.ts';
 
 /** What was seen of a client that sent a refresh token again after its response replaced it; null if it did not. */
 function findReuse(sitting: Sitting): string | null {
@@ -50,6 +50,26 @@ export async function afterRefusal<Found>(
     }
     return find();
   });
+}
+
+/** What a client must do with a new refresh token. */
+export const REPLACE =
+  'RFC 6749, 6: "the client MUST discard the old refresh token and replace it with the new refresh token"';
+
+/** What a login that survives a restart is for. */
+export const STAYS_LOGGED_IN =
+  'RFC 6749, 1.5: refresh tokens "are used to obtain a new access token when the current access token becomes invalid or expires"';
+
+/** Waits until a client whose access token the API refuses since its restart refreshes or asks for a login. */
+export async function afterRestart(sitting: Sitting, since: number): Promise<void> {
+  const comesBack = () => sitting.refreshes(since)[0] ?? sitting.loginsSince(since) > 0;
+  await afterRefusal(sitting, since, 'a refresh or a login', comesBack);
+}
+
+/** The situation does not apply to a client whose first refresh after a restart has the token of its environment. */
+export function rejectFirstTokenAgain(sitting: Sitting, { logged }: WireRequest): void {
+  if (logged.form['refresh_token'] === sitting.refreshToken)
+    doesNotApply('after a restart the client begins with OAUTH_REFRESH_TOKEN again: see the situation "restart"');
 }
 
 /** Whether an authorization request is one of OpenID Connect. */

@@ -2,7 +2,7 @@ import { doesNotApply, fail } from '../judgement.ts';
 import type { Sitting } from '../sitting.ts';
 import type { GroupSituation } from '../situation.ts';
 import { isGranted, type WireRequest } from '../wire.ts';
-import { afterRefusal, isOpenId, loggedIn, redirectProblem } from './checks.ts';
+import { afterRestart, isOpenId, loggedIn, redirectProblem, STAYS_LOGGED_IN } from './checks.ts';
 
 const STATE =
   'RFC 9700, 2.1: without PKCE and nonce, "one-time use CSRF tokens carried in the state parameter … MUST be used for CSRF protection"';
@@ -10,7 +10,6 @@ const ISS =
   'RFC 9207, 2.4: "Clients MUST then … compare the result to the issuer identifier of the authorization server where the authorization request was sent to"';
 const CODE_ONCE = 'RFC 6749, 4.1.2: "The client MUST NOT use the authorization code more than once"';
 
-/** The token requests with a code. */
 function exchanges(sitting: Sitting, code?: string | null): WireRequest[] {
   return sitting
     .to('token')
@@ -242,16 +241,14 @@ export const CODE_FLOW: readonly GroupSituation[] = [
     name: 'login-survives-restart',
     settings: { tokenLifetime: 3600 },
     right: 'a restarted client needs no new login',
-    source:
-      'RFC 6749, 1.5: refresh tokens "are used to obtain a new access token when the current access token becomes invalid or expires"',
+    source: STAYS_LOGGED_IN,
     async happens(sitting) {
       await loggedIn(sitting);
       await sitting.stop();
       sitting.refuseAccessTokens();
       const since = sitting.mark;
       sitting.start();
-      const comesBack = () => sitting.refreshes(since)[0] ?? sitting.loginsSince(since) > 0;
-      await afterRefusal(sitting, since, 'a refresh or a login', comesBack);
+      await afterRestart(sitting, since);
       if (sitting.loginsSince(since) > 0) fail('after a restart the client asked for a new login');
       await sitting.working(since);
       return 'after a restart the client went on without a new login';

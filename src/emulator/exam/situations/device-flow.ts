@@ -2,11 +2,11 @@ import { fail } from '../judgement.ts';
 import type { Sitting } from '../sitting.ts';
 import type { GroupSituation } from '../situation.ts';
 import type { WireRequest } from '../wire.ts';
+import { STAYS_LOGGED_IN } from './checks.ts';
 
 const STOP =
   'RFC 8628, 3.5: "If the client receives an error response with any other error code, it MUST stop polling"';
 
-/** The polls with a device code. */
 function polls(sitting: Sitting): WireRequest[] {
   return sitting.to('token').filter(({ logged: { form } }) => form['grant_type']?.endsWith('device_code') === true);
 }
@@ -118,8 +118,7 @@ export const DEVICE_FLOW: readonly GroupSituation[] = [
   {
     name: 'device-login-survives-restart',
     right: 'a restarted client needs no new login',
-    source:
-      'RFC 6749, 1.5: refresh tokens "are used to obtain a new access token when the current access token becomes invalid or expires"',
+    source: STAYS_LOGGED_IN,
     settings: { deviceInterval: 1 },
     async happens(sitting) {
       await sitting.working();

@@ -1,10 +1,8 @@
 import { doesNotApply, fail } from '../judgement.ts';
 import type { GroupSituation } from '../situation.ts';
 import { bearerOf, isGranted, isRefresh } from '../wire.ts';
-import { afterRefusal, refreshedWithoutReuse, rejectReuse, rotated } from './checks.ts';
+import { afterRefusal, REPLACE, refreshedWithoutReuse, rejectFirstTokenAgain, rejectReuse, rotated } from './checks.ts';
 
-const REPLACE =
-  'RFC 6749, 6: "the client MUST discard the old refresh token and replace it with the new refresh token"';
 const SINGLE_USE = 'RFC 9700, 4.14.2: "the previous refresh token is invalidated"';
 
 /** What happens to refresh tokens that are replaced. */
@@ -36,9 +34,7 @@ export const ROTATION: readonly GroupSituation[] = [
       sitting.start();
       const refresh = await sitting.until('a refresh after the restart', () => sitting.refreshes(since)[0]);
       await sitting.until('its response', () => refresh.answeredAt);
-      if (refresh.logged.form['refresh_token'] === sitting.refreshToken) {
-        doesNotApply('after a restart the client begins with OAUTH_REFRESH_TOKEN again: see the situation "restart"');
-      }
+      rejectFirstTokenAgain(sitting, refresh);
       if (!isGranted(refresh)) fail('after the restart the client sent a refresh token that it had used before');
       return 'killed at the first use of a new access token, the client went on with the new refresh token';
     },

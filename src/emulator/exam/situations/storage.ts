@@ -1,21 +1,11 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { doesNotApply, fail } from '../judgement.ts';
-import type { Sitting } from '../sitting.ts';
 import type { GroupSituation } from '../situation.ts';
-import { isGranted, isRefresh } from '../wire.ts';
-import { afterRefusal, rotated } from './checks.ts';
+import { isGranted, isRefresh, type WireRequest } from '../wire.ts';
+import { afterRestart, REPLACE, rejectFirstTokenAgain, rotated } from './checks.ts';
 
 const CONFIDENTIAL = 'RFC 6749, 10.4: "refresh tokens MUST be kept confidential in transit and storage"';
-const REPLACE =
-  'RFC 6749, 6: "the client MUST discard the old refresh token and replace it with the new refresh token"';
-
-/** Fails if the program begins with the refresh token of its environment again, although it has got newer ones. */
-function rejectFirstToken(sitting: Sitting, since: number): void {
-  const first = sitting.refreshes(since).find(({ logged }) => logged.form['refresh_token'] === sitting.refreshToken);
-  if (first !== undefined)
-    fail('after the restart the client sent the refresh token of its environment, which was used before');
-}
 
 /** What becomes of tokens between two runs of the program. */
 export const STORAGE: readonly GroupSituation[] = [
@@ -35,9 +25,10 @@ export const STORAGE: readonly GroupSituation[] = [
       sitting.refuseAccessTokens();
       const since = sitting.mark;
       sitting.start();
-      const comesBack = () => sitting.refreshes(since)[0] ?? sitting.loginsSince(since) > 0;
-      await afterRefusal(sitting, since, 'a refresh or a login', comesBack);
-      rejectFirstToken(sitting, since);
+      await afterRestart(sitting, since);
+      const isFirst = ({ logged }: WireRequest) => logged.form['refresh_token'] === sitting.refreshToken;
+      if (sitting.refreshes(since).some(isFirst))
+        fail('after the restart the client sent the refresh token of its environment, which was used before');
       if (sitting.loginsSince(since) > 0) fail('after the restart the client asked for a new login');
       await sitting.recovered(since);
       return 'after the restart a refresh with the newest refresh token';
@@ -56,9 +47,7 @@ export const STORAGE: readonly GroupSituation[] = [
       const restarted = sitting.mark;
       await sitting.restart();
       const first = await sitting.until('a refresh after a restart', () => sitting.refreshes(restarted)[0]);
-      if (first.logged.form['refresh_token'] === sitting.refreshToken) {
-        doesNotApply('after a restart the client begins with OAUTH_REFRESH_TOKEN again: see the situation "restart"');
-      }
+      rejectFirstTokenAgain(sitting, first);
       const held = sitting.wire.hold('response', isRefresh);
       const lost = await sitting.until('a refresh', () => held.requests[0]);
       await sitting.client.kill();
