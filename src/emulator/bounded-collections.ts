@@ -32,24 +32,8 @@ export class BoundedMap<T> {
   }
 }
 
-/** The newest entries, up to a limit; older ones are overwritten. */
-export class RingBuffer<T> {
-  readonly #entries: T[] = [];
-  readonly #limit: number;
-  #next = 0;
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  push(entry: T): void {
-    this.#entries[this.#next] = entry;
-    this.#next = (this.#next + 1) % this.#limit;
-  }
-
-  /** All entries, oldest first. */
-  values(): T[] {
-    if (this.#entries.length < this.#limit) return [...this.#entries];
-    return [...this.#entries.slice(this.#next), ...this.#entries.slice(0, this.#next)];
-  }
+/** Appends an entry, and removes the oldest one beyond the limit. */
+export function appendBounded<T>(entries: T[], entry: T, limit: number): void {
+  entries.push(entry);
+  if (entries.length > limit) entries.shift();
 }

@@ -261,7 +261,7 @@ async function startWithSettings(settings: EffectiveSettings, file: StateFile | 
     },
     polls(state) {
       checkMembers({ state }, { state: v.string() });
-      return portal.helperFlows.find(unverifiedClaim(state, 'jti') ?? '')?.polls.values() ?? [];
+      return portal.helperFlows.find(unverifiedClaim(state, 'jti') ?? '')?.polls.slice() ?? [];
     },
     async login(request) {
       checkMembers(request, LOGIN_REQUEST);

@@ -8,7 +8,6 @@ import { ClientAssertions } from './oauth/client-assertions.ts';
 import { ClientAudit } from './oauth/client-audit.ts';
 import { DeviceLogins } from './oauth/device-logins.ts';
 import { DpopProofs } from './oauth/dpop-proofs.ts';
-import { GrantTokens } from './oauth/grant-tokens.ts';
 import { HelperFlows, HelperStates } from './oauth/helper-flows.ts';
 import { IssuedGrants } from './oauth/issued-grants.ts';
 import { IssuedSecrets } from './oauth/issued-secrets.ts';
@@ -36,14 +35,13 @@ const MAX_LISTENERS = 32;
 class ChangeEmitter {
   readonly #listeners = new Set<(event: EmulatorEvent) => void>();
 
-  /** Notifies listeners that a part of the state changed, so that they read it again. */
-  emitChange(what: ChangeTopic): void {
-    this.#emit({ event: 'change', data: { what } });
+  emit(event: EmulatorEvent): void {
+    for (const listener of this.#listeners) listener(event);
   }
 
-  /** Notifies listeners of a request that was answered or whose response was lost. */
-  emitRequest(data: LoggedRequest): void {
-    this.#emit({ event: 'request', data });
+  /** Notifies listeners that a part of the state changed, so that they read it again. */
+  emitChange(what: ChangeTopic): void {
+    this.emit({ event: 'change', data: { what } });
   }
 
   /**
@@ -56,10 +54,6 @@ class ChangeEmitter {
     return () => {
       this.#listeners.delete(listener);
     };
-  }
-
-  #emit(event: EmulatorEvent): void {
-    for (const listener of this.#listeners) listener(event);
   }
 }
 
@@ -136,7 +130,6 @@ export function createPortal(
     const machineTime = () => initialSettings.clock.now().wall;
     const tokens = new BearerTokens(saved.tokenKey ?? systemRandom.token(32));
     const signingKey = new SigningKey(saved.signingKey ?? null);
-    const issuer = (name: string | null | undefined) => issuerUrl(origins(), name);
     const audit = new ClientAudit(saved.misuses ?? []);
     return {
       tokens,
@@ -151,8 +144,10 @@ export function createPortal(
       dpopProofs: new DpopProofs(now, machineTime),
       grants: new IssuedGrants(saved.grants ?? [], {
         tokens,
+        signingKey,
+        issuer: (name) => issuerUrl(origins(), name),
+        api: () => origins().base,
         now,
-        grantTokens: new GrantTokens({ tokens, signingKey, issuer, api: () => origins().base }),
         audit,
         onChange: () => changes.emitChange('grants'),
       }),
@@ -186,7 +181,7 @@ export function createPortal(
         grants: portal.grants.all(),
         codes: portal.codes.all(),
         devices: portal.deviceLogins.all(),
-        runs: portal.helperFlows.all(),
+        runs: portal.helperFlows.all().map((flow) => ({ ...flow, polls: [] })),
         misuses: portal.audit.all(),
       });
     },

@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify';
+import { appendBounded } from '../bounded-collections.ts';
 import { requestContext } from '../http/request-context.ts';
 import { addRoute, sendNotFound } from '../http/routes.ts';
-import type { HelperFlow } from '../oauth/helper-flows.ts';
+import { type HelperFlow, MAX_POLLS } from '../oauth/helper-flows.ts';
 import { type CodeDeliveryOutcome, handleCodeDelivery } from '../oauth/login.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
@@ -69,7 +70,7 @@ export function serveCodePolling(app: FastifyInstance): void {
       if (verified.kind !== 'good') return sendNotFound(reply);
       const flow = portal.helperFlows.getOrCreate(verified.state);
       const code = servedCode(portal, flow);
-      flow.polls.push({ at: portal.now(), status: code === null ? 404 : 200 });
+      appendBounded(flow.polls, { at: portal.now(), status: code === null ? 404 : 200 }, MAX_POLLS);
       return code === null ? sendNotFound(reply) : reply.send({ code });
     },
   });

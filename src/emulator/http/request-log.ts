@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { systemRandom } from '../../system/random.ts';
 import { sha256 } from '../../system/secret-hash.ts';
-import { RingBuffer } from '../bounded-collections.ts';
+import { appendBounded } from '../bounded-collections.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { ClientRegistry } from '../settings/client-registry.ts';
 import type { LoggedRequest } from './logged-request.ts';
@@ -15,20 +15,17 @@ type LogEntry = { -readonly [Member in keyof LoggedRequest]: LoggedRequest[Membe
 
 /** The log of requests and responses, without those under `/_emulator/`. */
 export class RequestLog {
-  #entries = new RingBuffer<LogEntry>(MAX_REQUESTS);
+  #entries: LogEntry[] = [];
   #lastNumber = 0;
 
   /** The newest requests, oldest first. @param since only requests with a higher number */
   values(since = 0): LoggedRequest[] {
-    return this.#entries
-      .values()
-      .filter(({ number }) => number > since)
-      .map((entry) => ({ ...entry }));
+    return this.#entries.filter(({ number }) => number > since).map((entry) => ({ ...entry }));
   }
 
   /** Removes all requests; numbering continues. */
   clear(): void {
-    this.#entries = new RingBuffer(MAX_REQUESTS);
+    this.#entries = [];
   }
 
   /** Records the fault that was applied to a request, and the status that it set, if any. */
@@ -62,10 +59,10 @@ export class RequestLog {
         answer: {},
       };
       request.setDecorator('logged', entry);
-      this.#entries.push(entry);
+      appendBounded(this.#entries, entry, MAX_REQUESTS);
       reply.raw.on('close', () => {
         if (!reply.raw.writableFinished) entry.status = null;
-        portal.changes.emitRequest({ ...entry });
+        portal.changes.emit({ event: 'request', data: { ...entry } });
       });
       done();
     });

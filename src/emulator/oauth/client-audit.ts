@@ -18,11 +18,9 @@ const MAX_RECORDS = 10_000;
 /** A refresh before this part of the access token's lifetime has passed is early. */
 const MIN_REFRESH_AGE_RATIO = 0.5;
 
-/** How a client tried to authenticate. */
 export const CLIENT_AUTHENTICATION_METHODS = ['form', 'authorization header', 'assertion', 'none'] as const;
 export type ClientAuthenticationMethod = (typeof CLIENT_AUTHENTICATION_METHODS)[number];
 
-/** A misuse of one grant. */
 type OfGrant<What> = { readonly what: What; readonly client: string; readonly grant: string };
 
 /**
@@ -38,7 +36,6 @@ type Misuse =
   | { readonly what: 'notAuthenticated'; readonly client: string | null; readonly way: ClientAuthenticationMethod }
   | { readonly what: 'fastPoll'; readonly client: string };
 
-/** The misuses of one kind. */
 type MisuseOf<What> = Extract<Misuse, { readonly what: What }>;
 
 /** How often the same misuse happened. */
@@ -105,7 +102,6 @@ export class ClientAudit {
     return this.#records.values();
   }
 
-  /** The records of one kind. */
   records<What extends Misuse['what']>(what: What): MisuseRecord<MisuseOf<What>>[] {
     return this.all().filter((record): record is MisuseRecord<MisuseOf<What>> => record.misuse.what === what);
   }

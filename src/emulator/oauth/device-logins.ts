@@ -111,7 +111,6 @@ export class DeviceLogins {
     return true;
   }
 
-  /** Records what the user has decided. */
   decide(login: DeviceLogin, decision: NonNullable<DeviceLogin['decision']>): void {
     login.decision = decision;
     this.#onChange();

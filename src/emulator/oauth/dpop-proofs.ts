@@ -12,7 +12,6 @@ const NONCE_LIFETIME_MS = 300_000;
 /** Proofs remembered, so that none is used twice. */
 const MAX_PROOFS = 10_000;
 
-/** The request that a proof belongs to. */
 export interface ProvenRequest {
   readonly method: string;
   /** Without query and fragment. */

@@ -14,14 +14,12 @@ const GrantFinding = v.strictObject({
 });
 export type GrantFinding = Readonly<v.InferOutput<typeof GrantFinding>>;
 
-/** Early refreshes of one grant. */
 const EarlyRefreshes = v.strictObject({
   ...GrantFinding.entries,
   earliest: v.pipe(v.number(), v.description('Age of the tokens at the earliest of these refreshes, in seconds')),
 });
 export type EarlyRefreshes = Readonly<v.InferOutput<typeof EarlyRefreshes>>;
 
-/** Failed authentications of one client by one method. */
 const FailedAuthentications = v.strictObject({
   /** The registered client that the requests named, or null if they named none. */
   client: v.nullable(v.string()),
@@ -70,7 +68,6 @@ export type Findings = Readonly<v.InferOutput<typeof Findings>>;
 /** Flows whose polls are reported: the newest. */
 const MAX_FLOWS = 1_000;
 
-/** The findings so far. */
 export function collectFindings({ audit, helperFlows }: EmulatedPortal): Findings {
   const ofGrants = (what: 'reused' | 'codeRepeated' | 'overlapping', sentence: (times: string) => string) =>
     audit
@@ -112,8 +109,7 @@ export function collectFindings({ audit, helperFlows }: EmulatedPortal): Finding
   };
 }
 
-function pollFindings({ state, polls }: HelperFlow): PollFindings | null {
-  const all = polls.values();
+function pollFindings({ state, polls: all }: HelperFlow): PollFindings | null {
   if (all.length === 0) return null;
   const intervals = all.slice(1).map((poll, index) => (poll.at - (all[index]?.at ?? 0)) / 1000);
   const sorted = intervals.toSorted((a, b) => a - b);

@@ -30,7 +30,7 @@ interface TokenTimes {
 }
 
 /** What the tokens of grants are made with. */
-interface GrantTokensContext {
+export interface GrantTokensContext {
   readonly tokens: BearerTokens;
   readonly signingKey: SigningKey;
   /** The identifier of an issuer, by its name. */
@@ -42,90 +42,87 @@ interface GrantTokensContext {
 /** How every JWT begins: its header is a JSON object. */
 const JWT_START = 'eyJ';
 
-/** The tokens of grants as clients get them, and what tokens that clients send stand for. */
-export class GrantTokens {
-  readonly #context: GrantTokensContext;
+/** The tokens of a grant as its client gets them. @param lifetime of the access token, in seconds */
+export function createTokens(
+  context: GrantTokensContext,
+  subject: GrantSubject,
+  claims: TokenClaims,
+  lifetime: number,
+  settings: EffectiveSettings,
+) {
+  const grant = { ...subject, scope: claims.scope ?? subject.scope };
+  const iat = Math.floor(claims.issuedAt / 1000);
+  const times = { iat, exp: iat + Math.ceil(lifetime) };
+  const accessToken = createAccessToken(context, grant, claims, times, settings);
+  const isWanted = settings.idToken || grant.scope?.split(' ').includes('openid') === true;
+  return {
+    accessToken,
+    idToken: isLogin(grant) && isWanted ? createIdToken(context, grant, accessToken, claims, times, settings) : null,
+  };
+}
 
-  constructor(context: GrantTokensContext) {
-    this.#context = context;
-  }
+/** The claims of an access token, even if it is expired or revoked; null if this emulator did not issue it. */
+export function verifyAccessToken({ tokens, signingKey }: GrantTokensContext, token: string): TokenClaims | null {
+  if (!token.startsWith(JWT_START)) return tokens.verify('access_token', token);
+  return tokens.verify('jti', String(signingKey.verify('at+jwt', token)?.['jti']));
+}
 
-  /** @param lifetime of the access token, in seconds */
-  create(subject: GrantSubject, claims: TokenClaims, lifetime: number, settings: EffectiveSettings) {
-    const grant = { ...subject, scope: claims.scope ?? subject.scope };
-    const iat = Math.floor(claims.issuedAt / 1000);
-    const times = { iat, exp: iat + Math.ceil(lifetime) };
-    const accessToken = this.#accessToken(grant, claims, times, settings);
-    const isWanted = settings.idToken || grant.scope?.split(' ').includes('openid') === true;
-    return {
-      accessToken,
-      idToken: isLogin(grant) && isWanted ? this.#idToken(grant, accessToken, claims, times, settings) : null,
-    };
-  }
+/** A JWT (RFC 9068, 2.2) has the claims of the opaque token in its `jti`, so that both are recognised alike. */
+function createAccessToken(
+  { tokens, signingKey, issuer, api }: GrantTokensContext,
+  { oauth2, user, clientId, scope }: GrantSubject,
+  claims: TokenClaims,
+  times: TokenTimes,
+  settings: EffectiveSettings,
+): string {
+  if (settings.accessTokenFormat === 'opaque' || oauth2 === undefined) return tokens.sign('access_token', claims);
+  const jti = tokens.sign('jti', claims);
+  const iss = issuer(oauth2.issuer);
+  const aud = oauth2.resource ?? api();
+  const own = { ...settings.clients.get(clientId)?.claims, ...settings.users.get(user)?.claims };
+  return signingKey.sign('at+jwt', {
+    ...own,
+    iss,
+    aud,
+    sub: subjectOf(user, settings),
+    client_id: clientId,
+    ...times,
+    jti,
+    ...(scope !== null && { scope }),
+    ...(claims.jkt !== undefined && { cnf: { jkt: claims.jkt } }),
+    ...(oauth2.actor !== undefined && { act: { sub: oauth2.actor } }),
+  });
+}
 
-  /** The claims of an access token, even if it is expired or revoked; null if this emulator did not issue it. */
-  verifyAccessToken(token: string): TokenClaims | null {
-    const { tokens, signingKey } = this.#context;
-    if (!token.startsWith(JWT_START)) return tokens.verify('access_token', token);
-    return tokens.verify('jti', String(signingKey.verify('at+jwt', token)?.['jti']));
-  }
-
-  /** A JWT (RFC 9068, 2.2) has the claims of the opaque token in its `jti`, so that both are recognised alike. */
-  #accessToken(
-    { oauth2, user, clientId, scope }: GrantSubject,
-    claims: TokenClaims,
-    times: TokenTimes,
-    settings: EffectiveSettings,
-  ): string {
-    const { tokens, signingKey, issuer, api } = this.#context;
-    if (settings.accessTokenFormat === 'opaque' || oauth2 === undefined) return tokens.sign('access_token', claims);
-    const jti = tokens.sign('jti', claims);
-    const iss = issuer(oauth2.issuer);
-    const aud = oauth2.resource ?? api();
-    const own = { ...settings.clients.get(clientId)?.claims, ...settings.users.get(user)?.claims };
-    return signingKey.sign('at+jwt', {
-      ...own,
-      iss,
-      aud,
-      sub: subjectOf(user, settings),
-      client_id: clientId,
-      ...times,
-      jti,
-      ...(scope !== null && { scope }),
-      ...(claims.jkt !== undefined && { cnf: { jkt: claims.jkt } }),
-      ...(oauth2.actor !== undefined && { act: { sub: oauth2.actor } }),
-    });
-  }
-
-  #idToken(
-    { clientId, user, oauth2 }: GrantSubject,
-    accessToken: string,
-    { generation }: TokenClaims,
-    times: TokenTimes,
-    settings: EffectiveSettings,
-  ): string {
-    const iss = this.#context.issuer(oauth2?.issuer);
-    const claims = { iss, aud: clientId, ...times, ...userClaims(user, settings) };
-    // OpenID Connect Core, 10.1: its client can verify it.
-    if (oauth2 === undefined) return signWithSecret(claims, settings.clients.get(clientId)?.secret ?? '');
-    const all = {
-      ...claims,
-      azp: clientId,
-      at_hash: accessTokenHash(accessToken),
-      auth_time: Math.floor((oauth2.loggedInAt ?? 0) / 1000),
-      // Not after a refresh (OpenID Connect Core, 12.2).
-      ...(oauth2.nonce !== undefined && generation === 1 && { nonce: oauth2.nonce }),
-    };
-    switch (settings.idTokenError) {
-      case 'unsigned':
-        return unsignedJwt(all);
-      case 'unknown-key':
-        return new SigningKey(null).sign('JWT', all);
-      case 'none':
-        return this.#context.signingKey.sign('JWT', all);
-      default:
-        return this.#context.signingKey.sign('JWT', { ...all, ...WRONG_CLAIMS[settings.idTokenError] });
-    }
+function createIdToken(
+  { signingKey, issuer }: GrantTokensContext,
+  { clientId, user, oauth2 }: GrantSubject,
+  accessToken: string,
+  { generation }: TokenClaims,
+  times: TokenTimes,
+  settings: EffectiveSettings,
+): string {
+  const iss = issuer(oauth2?.issuer);
+  const claims = { iss, aud: clientId, ...times, ...userClaims(user, settings) };
+  // OpenID Connect Core, 10.1: its client can verify it.
+  if (oauth2 === undefined) return signWithSecret(claims, settings.clients.get(clientId)?.secret ?? '');
+  const all = {
+    ...claims,
+    azp: clientId,
+    at_hash: accessTokenHash(accessToken),
+    auth_time: Math.floor((oauth2.loggedInAt ?? 0) / 1000),
+    // Not after a refresh (OpenID Connect Core, 12.2).
+    ...(oauth2.nonce !== undefined && generation === 1 && { nonce: oauth2.nonce }),
+  };
+  switch (settings.idTokenError) {
+    case 'unsigned':
+      return unsignedJwt(all);
+    case 'unknown-key':
+      return new SigningKey(null).sign('JWT', all);
+    case 'none':
+      return signingKey.sign('JWT', all);
+    default:
+      return signingKey.sign('JWT', { ...all, ...WRONG_CLAIMS[settings.idTokenError] });
   }
 }
 

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { systemRandom } from '../../system/random.ts';
-import { BoundedMap, RingBuffer } from '../bounded-collections.ts';
+import { BoundedMap } from '../bounded-collections.ts';
 import { instantSchema } from '../json.ts';
 import type { IssuedSecrets } from './issued-secrets.ts';
 import { signWithSecret, verifyWithSecret } from './jwt.ts';
@@ -75,7 +75,6 @@ export class HelperStates {
   }
 }
 
-/** One poll of a code_url. */
 export interface Poll {
   /** Milliseconds since 1970, by the emulator's clock. */
   readonly at: number;
@@ -100,12 +99,13 @@ export interface HelperFlow {
   done: boolean;
   /** Set from the opening of the login page until the user has logged in or refused. */
   login: OpenLogin | null;
-  readonly polls: RingBuffer<Poll>;
+  /** The newest. */
+  readonly polls: Poll[];
 }
 
 /** Flows kept, and polls kept of each. */
 const MAX_FLOWS = 20_000;
-const MAX_POLLS = 1_000;
+export const MAX_POLLS = 1_000;
 
 /**
  * The helper's state. A flow is stored at the first use of its state, so that unused config requests displace no flow.
@@ -116,7 +116,7 @@ export class HelperFlows {
 
   /** @param saved the flows of the state file, oldest first; polls are not restored */
   constructor(saved: readonly HelperFlow[], onLoginsChange: () => void) {
-    for (const flow of saved) this.#flows.set(flow.state.id, { ...flow, polls: newPolls() });
+    for (const flow of saved) this.#flows.set(flow.state.id, { ...flow, polls: [] });
     this.#onLoginsChange = onLoginsChange;
   }
 
@@ -124,7 +124,7 @@ export class HelperFlows {
   getOrCreate(state: HelperState): HelperFlow {
     const known = this.#flows.get(state.id);
     if (known !== undefined) return known;
-    const flow = { state, code: null, done: false, login: null, polls: newPolls() };
+    const flow: HelperFlow = { state, code: null, done: false, login: null, polls: [] };
     this.#flows.set(state.id, flow);
     return flow;
   }
@@ -135,13 +135,11 @@ export class HelperFlows {
     this.#onLoginsChange();
   }
 
-  /** Records that the user has refused. */
   denyLogin(state: HelperState): void {
     this.getOrCreate(state).login = null;
     this.#onLoginsChange();
   }
 
-  /** Records the code that a browser delivered. */
   deliverCode(state: HelperState, code: string): void {
     Object.assign(this.getOrCreate(state), { code, login: null });
     this.#onLoginsChange();
@@ -152,14 +150,9 @@ export class HelperFlows {
     return this.#flows.get(id);
   }
 
-  /** All flows, oldest first. */
   all(): HelperFlow[] {
     return this.#flows.values();
   }
-}
-
-function newPolls(): RingBuffer<Poll> {
-  return new RingBuffer<Poll>(MAX_POLLS);
 }
 
 /** An open login page of the helper flow, at which the user has neither logged in nor refused. */

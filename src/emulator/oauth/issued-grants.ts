@@ -1,11 +1,17 @@
 import * as v from 'valibot';
 import { systemRandom } from '../../system/random.ts';
-import { BoundedMap } from '../bounded-collections.ts';
+import { appendBounded, BoundedMap } from '../bounded-collections.ts';
 import type { EffectiveSettings } from '../settings/effective-settings.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { BearerTokens, TokenClaims } from './bearer-tokens.ts';
+import type { TokenClaims } from './bearer-tokens.ts';
 import type { ClientAudit } from './client-audit.ts';
-import { type GrantSubject, type GrantTokens, isLogin } from './grant-tokens.ts';
+import {
+  createTokens,
+  type GrantSubject,
+  type GrantTokensContext,
+  isLogin,
+  verifyAccessToken,
+} from './grant-tokens.ts';
 
 /** A user's authorization of a client, and the state of its tokens. */
 export interface IssuedGrant extends GrantSubject {
@@ -79,7 +85,6 @@ export interface InspectedToken {
   readonly jkt: string | undefined;
 }
 
-/** A refused refresh token, with the reason. */
 interface RefreshRejection {
   readonly refused: string;
 }
@@ -90,10 +95,8 @@ const MAX_GRANTS = 100_000;
 const MAX_PRESENTED = 64;
 
 /** The dependencies of {@link IssuedGrants}. */
-interface GrantContext {
-  readonly tokens: BearerTokens;
+interface GrantContext extends GrantTokensContext {
   readonly now: () => number;
-  readonly grantTokens: GrantTokens;
   readonly audit: ClientAudit;
   readonly onChange: () => void;
 }
@@ -166,7 +169,7 @@ export class IssuedGrants {
     const current = grant.refreshToken?.generation ?? grant.generation;
     const wasKept = grant.refreshToken?.generation === claims.generation;
     if (!wasKept && wasPresented(grant, claims.generation)) this.#context.audit.recordMisuse('reused', grant);
-    if (!grant.presented.includes(claims.generation)) appendBounded(grant.presented, claims.generation);
+    if (!grant.presented.includes(claims.generation)) appendBounded(grant.presented, claims.generation, MAX_PRESENTED);
     const now = this.#context.now();
     const refused = endOfGrant(grant, settings, now);
     if (refused !== null) return { refused };
@@ -203,7 +206,8 @@ export class IssuedGrants {
     }
     delete grant.refreshToken;
     const next = this.#startGeneration(grant, settings.tokenLifetime, jkt);
-    if (successor === undefined) appendBounded(grant.successors, { generation: claims.generation, claims: next });
+    if (successor === undefined)
+      appendBounded(grant.successors, { generation: claims.generation, claims: next }, MAX_PRESENTED);
     this.#context.onChange();
     return this.#createResponse(grant, { ...next, scope }, settings);
   }
@@ -234,7 +238,7 @@ export class IssuedGrants {
 
   /** What a valid access token stands for, or null. */
   inspectAccessToken(token: string, settings: Settings): InspectedToken | null {
-    const claims = this.#context.grantTokens.verifyAccessToken(token);
+    const claims = verifyAccessToken(this.#context, token);
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
     if (claims === null || grant === undefined || grant.revoked || isAccessRevoked(grant, claims.generation))
       return null;
@@ -246,7 +250,7 @@ export class IssuedGrants {
 
   /** Records the use of a valid access token, which ends the grace of the refresh token that it was issued for. */
   recordUse(token: string): void {
-    const claims = this.#context.grantTokens.verifyAccessToken(token);
+    const claims = verifyAccessToken(this.#context, token);
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
     if (claims === null || grant === undefined) return;
     grant.accessUsed = Math.max(grant.accessUsed ?? 0, claims.generation);
@@ -260,14 +264,14 @@ export class IssuedGrants {
    */
   revokeToken(clientId: string, token: string, isOwn: (grant: IssuedGrant) => boolean): boolean {
     const refreshClaims = this.verifyRefreshToken(token);
-    const claims = refreshClaims ?? this.#context.grantTokens.verifyAccessToken(token);
+    const claims = refreshClaims ?? verifyAccessToken(this.#context, token);
     const grant = claims === null ? undefined : this.#grants.get(claims.grantId);
     if (claims === null || grant === undefined || !isOwn(grant)) return true;
     if (grant.clientId !== clientId) return false;
     if (refreshClaims !== null) this.revoke(grant, 'grant');
     else if (!isAccessRevoked(grant, claims.generation)) {
       grant.revokedAccess ??= [];
-      appendBounded(grant.revokedAccess, claims.generation);
+      appendBounded(grant.revokedAccess, claims.generation, MAX_PRESENTED);
       this.#context.onChange();
     }
     return true;
@@ -309,7 +313,7 @@ export class IssuedGrants {
     const lifetime = accessTokenLifetime(grant, claims, settings);
     const remaining = remainingSeconds(claims.issuedAt, lifetime, now);
     const { loginLifetime } = settings;
-    const { accessToken, idToken } = this.#context.grantTokens.create(grant, claims, lifetime, settings);
+    const { accessToken, idToken } = createTokens(this.#context, grant, claims, lifetime, settings);
     return {
       access_token: accessToken,
       expires_in: remaining,
@@ -383,10 +387,4 @@ function isExpired(since: number, lifetime: number | null, now: number): boolean
 
 function wasPresented(grant: IssuedGrant, generation: number): boolean {
   return grant.presented.includes(generation) || generation + MAX_PRESENTED < grant.generation;
-}
-
-/** Appends an entry, and removes the oldest one beyond the limit. */
-function appendBounded<T>(entries: T[], entry: T): void {
-  entries.push(entry);
-  if (entries.length > MAX_PRESENTED) entries.shift();
 }

@@ -1,4 +1,4 @@
-import { RingBuffer } from '../bounded-collections.ts';
+import { appendBounded } from '../bounded-collections.ts';
 
 /** Values that the portal issues and that must not appear in any log. */
 export const SECRET_KINDS = [
@@ -13,25 +13,19 @@ export const SECRET_KINDS = [
 ] as const;
 export type SecretKind = (typeof SECRET_KINDS)[number];
 
-interface IssuedSecret {
-  readonly kind: SecretKind;
-  readonly value: string;
-}
-
 /** States, codes and tokens kept. */
 const MAX_ISSUED = 200_000;
 
 /** Records what was issued, so that a test can search logs, databases and pages for it. */
 export class IssuedSecrets {
-  readonly #issued = new RingBuffer<IssuedSecret>(MAX_ISSUED);
+  readonly #issued: { readonly kind: SecretKind; readonly value: string }[] = [];
 
   /** Records a secret and returns it. */
   record(kind: SecretKind, value: string): string {
-    this.#issued.push({ kind, value });
+    appendBounded(this.#issued, { kind, value }, MAX_ISSUED);
     return value;
   }
 
-  /** Records the tokens of a response. */
   recordTokens(body: { readonly [Kind in 'access_token' | 'refresh_token' | 'id_token']?: string }): void {
     for (const kind of ['access_token', 'refresh_token', 'id_token'] as const)
       if (body[kind] !== undefined) this.record(kind, body[kind]);
@@ -39,7 +33,7 @@ export class IssuedSecrets {
 
   /** The secrets of these kinds, or of all kinds if none is named, each once; oldest first. */
   list(kinds: readonly SecretKind[]): string[] {
-    const selected = this.#issued.values().filter(({ kind }) => kinds.length === 0 || kinds.includes(kind));
+    const selected = this.#issued.filter(({ kind }) => kinds.length === 0 || kinds.includes(kind));
     return [...new Set(selected.map(({ value }) => value))];
   }
 }

@@ -131,7 +131,6 @@ export function unverifiedClaim(jwt: string, name: string): string | null {
   }
 }
 
-/** A part of a JWT. */
 function decode(part: string) {
   return JSON.parse(Buffer.from(part, 'base64url').toString());
 }

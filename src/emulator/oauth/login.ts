@@ -143,7 +143,6 @@ function readState(portal: EmulatedPortal, state: string): AuthorizationRequest 
   );
 }
 
-/** The path of a URL; empty if it is none. */
 function pathOf(url: string): string {
   return URL.canParse(url) ? new URL(url).pathname : '';
 }

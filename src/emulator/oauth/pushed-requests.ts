@@ -1,7 +1,6 @@
 import { systemRandom } from '../../system/random.ts';
 import { BoundedMap } from '../bounded-collections.ts';
 
-/** An authorization request that a client has pushed. */
 interface PushedRequest {
   readonly issuer: string | null;
   readonly clientId: string;
