@@ -69,7 +69,7 @@ test('the emulator accepts IP addresses, localhost and its configured names as H
 test('the emulator rejects an invalid host name at its start', async () => {
   for (const name of ['', 'http://bench', 'bench:80', '*', 'a b', 'a..b', 'x'.repeat(254)]) {
     await expect(startTestEmulator({ allowedHosts: [name] }), name).rejects.toThrow(
-      /^allowedHosts: must be a host name .*\(found /,
+      /^allowedHosts\.0: must be a host name .*\(found /,
     );
   }
 });

@@ -37,6 +37,9 @@ export const redirectUri = v.message(
   v.pipe(v.string(), v.check(isRedirectUri)),
   'an absolute URI in visible ASCII, without # and not javascript: or data:',
 );
+/** The public keys of a client (RFC 7517, 5). */
+export const jwks = v.looseObject({ keys: v.array(v.looseObject({ kty: v.string() })) });
+
 const addresses = v.pipe(v.array(redirectUri), v.maxLength(20));
 
 /** RFC 7591, 2. Other members are ignored, as the RFC says. */
@@ -52,7 +55,7 @@ export const RegistrationMetadata = v.object({
   grant_types: v.optional(v.array(v.picklist(GRANT_TYPES)), ['authorization_code']),
   response_types: v.optional(v.array(v.picklist(['code'])), ['code']),
   scope: v.optional(v.string()),
-  jwks: v.optional(v.looseObject({ keys: v.array(v.looseObject({ kty: v.string() })) })),
+  jwks: v.optional(jwks),
 });
 export type RegistrationMetadata = v.InferOutput<typeof RegistrationMetadata>;
 

@@ -2,14 +2,13 @@ import * as v from 'valibot';
 import { CLOUD_NAMES } from '../../clouds/catalogue.ts';
 import { camelCase, choiceOf, integerInRange, renameKeys, snakeCase } from '../json.ts';
 import type { ClientOptions, EmulatorClock, EmulatorOptions, Interceptor, UserOptions } from '../options.ts';
-import { redirectUri } from './client-registry.ts';
+import { jwks, redirectUri } from './client-registry.ts';
 import type { Settings } from './settings.ts';
 import { CHANGE, checkMembers, OptionError } from './validation.ts';
 
 const text = v.optional(v.string());
 const flag = v.optional(v.boolean());
 const port = v.optional(integerInRange(0, 65_535));
-const texts = v.optional(v.array(v.string()));
 const uris = v.optional(v.array(redirectUri));
 
 /** Claims that the emulator sets in its tokens: with others in their place they would be tokens that it does not know. */
@@ -28,7 +27,7 @@ function furtherClaims(reserved: readonly string[]) {
 const CLIENT = {
   id: v.string(),
   secret: v.optional(v.string()),
-  jwks: v.optional(v.looseObject({ keys: v.array(v.looseObject({ kty: v.string() })) })),
+  jwks: v.optional(jwks),
   name: v.optional(v.string()),
   redirectUrl: v.optional(choiceOf(['accept', 'refuse'])),
   redirectUris: uris,
@@ -42,15 +41,27 @@ const USER = {
   claims: furtherClaims(TOKEN_CLAIMS),
 } satisfies Record<keyof UserOptions, v.GenericSchema>;
 
+/** RFC 1123, 2.1, and `_`, which names of containers may contain. */
+const hostName = v.message(
+  v.pipe(v.string(), v.regex(/^(?=.{1,253}$)[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i)),
+  'a host name without scheme and port',
+);
+
+/** One segment of a path, and none that the emulator uses itself. */
+const issuer = v.message(
+  v.pipe(v.string(), v.regex(/^(?!(?:sso|oauth2|external|api)$)[A-Za-z0-9][\w-]{0,99}$/)),
+  'letters, digits, _ and -, and not sso, oauth2, external or api',
+);
+
 /** The options other than settings; they can't change at run time. */
 const START_OPTIONS = {
   host: text,
   port,
   frontendPort: port,
   publicHost: text,
-  allowedHosts: texts,
+  allowedHosts: v.optional(v.array(hostName)),
   profile: v.optional(choiceOf(CLOUD_NAMES)),
-  issuers: texts,
+  issuers: v.optional(v.array(issuer)),
   clients: v.optional(v.unknown()),
   redirectUris: uris,
   users: v.optional(v.unknown()),

@@ -119,5 +119,5 @@ test('no issuer accepts the codes and tokens of another one', async () => {
 });
 
 test.for(['', 'oauth2', 'sso', 'a/b', '..', 'x?'])('an issuer cannot have the name %j', async (name) => {
-  await expect(startEmulator({ issuers: [name] })).rejects.toThrow(/^issuers: must be letters, .*\(found /);
+  await expect(startEmulator({ issuers: [name] })).rejects.toThrow(/^issuers\.0: must be letters, .*\(found /);
 });
