@@ -61,7 +61,6 @@ export function consolePage(portal: EmulatedPortal, script: string): string {
 <p class="time" id="header-clock" hidden>Emulated time <time></time></p>
 <button type="button" id="reset" class="danger" hidden>Reset &hellip;</button>
 </header>
-<nav aria-label="Sections" id="sections"></nav>
 <main>
 <div class="column">
 !${section('logins', 'Waiting for a login', '<ul class="list"></ul>')}

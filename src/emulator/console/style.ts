@@ -22,8 +22,6 @@ p{margin:.5rem 0}
 #live.off{background:var(--bad-soft);color:var(--bad)}
 .time{margin:0 0 0 auto;font-size:.9rem;color:var(--quiet);font-variant-numeric:tabular-nums;animation:tick 1s steps(1) infinite}
 @keyframes tick{to{outline-color:transparent}}
-nav{display:none;flex-wrap:wrap;gap:.1rem 1rem;padding:.5rem 1rem 0}
-nav a{display:flex;align-items:center;min-height:2.75rem;color:var(--main)}
 main{max-width:84rem;margin:0 auto;padding:0 1.25rem;display:grid;grid-template-columns:minmax(0,1.35fr) minmax(0,1fr);gap:1.25rem;padding-top:1.25rem;padding-bottom:5rem;align-items:start}
 .column{display:grid;gap:1.25rem;grid-template-columns:minmax(0,1fr)}
 section{background:var(--card);border:1px solid var(--soft);border-radius:.9rem;padding:1rem 1.25rem}
@@ -94,7 +92,7 @@ dialog{max-width:28rem;border:1px solid var(--line);border-radius:1rem;padding:1
 dialog::backdrop{background:#0009}
 dialog .buttons{justify-content:flex-end}
 @media(max-width:60rem){main{grid-template-columns:minmax(0,1fr);padding:.75rem .75rem 5rem;gap:.75rem}.column{gap:.75rem}
-header{padding:.25rem 1rem}nav{display:flex}section{padding:.9rem}}
+header{padding:.25rem 1rem}section{padding:.9rem}}
 @media(max-width:34rem){html{scroll-padding-top:6.5rem}summary{flex-wrap:wrap;padding:.4rem .25rem}.what{flex:1 1 50%}.about{flex:1 1 40%;padding-left:1.5rem;white-space:normal}
 .time{margin:0;flex-basis:100%;order:1}#reset{margin-left:auto}.setting{grid-template-columns:minmax(0,1fr) 9rem}}
 `;

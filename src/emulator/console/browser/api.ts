@@ -7,11 +7,8 @@ export async function fetchJson<T>(path: string): Promise<T> {
   return (await response.json()) as T;
 }
 
-/** Dispatched to the document after this page has changed something, or tried to. */
-export const CHANGED_EVENT = 'emulator-changed';
-
 /**
- * Changes something through the API, and shows the result.
+ * Changes something through the API, and says whether it succeeded. The events then report what has changed.
  * @param body to be written as JSON, or its text as a person has written it
  * @param done the message after success
  * @returns whether it succeeded
@@ -32,7 +29,6 @@ export async function callApi(
     });
     if (response.ok) showMessage(done, 'good');
     else showMessage(await errorMessage(response), 'bad');
-    document.dispatchEvent(new Event(CHANGED_EVENT));
     return response.ok;
   } catch {
     showMessage('The emulator does not respond. Is it still running?', 'bad');

@@ -1,7 +1,7 @@
 import type { LoggedRequest } from '../../http/logged-request.ts';
-import { CHANGED_EVENT, callApi } from './api.ts';
+import { callApi } from './api.ts';
 import { clockSection } from './clock.ts';
-import { createElement, requireElement } from './dom.ts';
+import { requireElement } from './dom.ts';
 import { faultsSection, setUpFaultForm } from './faults.ts';
 import { devicesSection, findingsSection, grantsSection, loginsSection } from './lists.ts';
 import { addRequest, requestsSection } from './requests.ts';
@@ -32,24 +32,14 @@ async function refresh(...sections: readonly PageSection[]): Promise<void> {
   while (pendingSections.size > 0) {
     const batch = [...pendingSections];
     pendingSections.clear();
-    await Promise.allSettled(batch.map((section) => section.refresh()));
+    await Promise.allSettled(batch.map((section) => section()));
     await new Promise(requestAnimationFrame);
   }
   refreshing = false;
-  showSectionLinks();
 }
 
 function refreshAll(): void {
   void refresh(...Object.values(sectionsByTopic));
-}
-
-/** Shows links to the visible sections, for phones. */
-function showSectionLinks(): void {
-  const sections = [...document.querySelectorAll('main section:not([hidden])')];
-  const links = sections.map((section) =>
-    createElement('a', { href: `#${section.id}` }, section.querySelector('h2')?.textContent ?? ''),
-  );
-  requireElement('#sections', HTMLElement).replaceChildren(...links);
 }
 
 let events: EventSource | null = null;
@@ -98,6 +88,5 @@ function setUpResetButton(): void {
 document.addEventListener('visibilitychange', subscribeToEvents);
 setUpFaultForm();
 setUpResetButton();
-document.addEventListener(CHANGED_EVENT, refreshAll);
 refreshAll();
 subscribeToEvents();

@@ -2,11 +2,8 @@ import type { ConsoleData } from '../page.ts';
 import { fetchJson } from './api.ts';
 import { requireElement } from './dom.ts';
 
-/** A section of the page that shows one part of the emulator's state. */
-export interface PageSection {
-  /** Reads its part of the state and shows it. */
-  refresh(): Promise<void>;
-}
+/** Reads one part of the emulator's state, and shows it in its section of the page. */
+export type PageSection = () => Promise<void>;
 
 /**
  * A section that shows a part of the state.
@@ -19,13 +16,11 @@ export function createSection<T>(
   onRequest: () => void = () => undefined,
 ): PageSection {
   const section = requireElement(`#${id}`, HTMLElement);
-  return {
-    async refresh() {
-      onRequest();
-      const response = await fetchJson<T>(id);
-      section.hidden = false;
-      show(response);
-    },
+  return async () => {
+    onRequest();
+    const response = await fetchJson<T>(id);
+    section.hidden = false;
+    show(response);
   };
 }
 
