@@ -75,8 +75,9 @@ export function emulatorCommand(): Command {
       'a TOML or JSON file with options, their names written with underscores; options on the command line take precedence',
     )
     .option('--json', 'print its addresses and credentials as one line of JSON');
+  for (const [name, setting] of Object.entries(SETTINGS)) command.addOption(settingOption(flagNameOf(name), setting));
   command.addCommand(examCommand());
-  return addSettingOptions(command).action(async ({ options: file }: Options) => {
+  return command.action(async ({ options: file }: Options) => {
     // Before the first output: a program that reads it may send a signal at once.
     const terminated = waitForTerminationSignal();
     const { SystemdNotifier } = await import('../../system/systemd-notifier.ts');
@@ -99,16 +100,7 @@ function chosenOptions(command: Command): Options {
   return Object.fromEntries(all.filter(([name]) => command.getOptionValueSource(name) !== 'default'));
 }
 
-/**
- * Adds a flag for each of the library's `SettingOptions`: how the emulated portal behaves where real portals differ.
- */
-function addSettingOptions(command: Command): Command {
-  for (const [name, setting] of Object.entries(SETTINGS)) {
-    command.addOption(settingOption(flagNameOf(name), setting));
-  }
-  return command;
-}
-
+/** The flag of a setting: how the emulated portal behaves where real portals differ. */
 function settingOption(name: string, { values, initial, nothing, description }: SettingDefinition<unknown>): Option {
   const value = values.kind === 'seconds' && initial ? `${initial}s` : initial;
   const defaultText = initial === null ? nothing : [value, ...(nothing === undefined ? [] : [nothing])].join(', ');
@@ -133,35 +125,21 @@ function settingOption(name: string, { values, initial, nothing, description }: 
   }
 }
 
-async function startFromOptions(
-  {
-    allowedHost,
-    issuer: issuers,
-    client: clients,
-    redirectUri: redirectUris,
-    user: users,
-    fault,
-    json: _,
-    options: __,
-    ...options
-  }: Options,
-  command: Command,
-): Promise<Emulator> {
+async function startFromOptions(given: Options, command: Command): Promise<Emulator> {
+  const { allowedHost, issuer, client, redirectUri, user, fault, json: _, options: __, ...options } = given;
   const { FaultError, OptionError, parseFault, startEmulator, StateFileError } = await import(
     '../../emulator/index.ts'
   );
   try {
-    const faults = fault?.map(parseFault);
-    const settings: EmulatorOptions = {
+    return await startEmulator({
       ...options,
       allowedHosts: allowedHost,
-      issuers,
-      clients,
-      redirectUris,
-      users,
-      faults,
-    };
-    return await startEmulator(settings);
+      issuers: issuer,
+      clients: client,
+      redirectUris: redirectUri,
+      users: user,
+      faults: fault?.map(parseFault),
+    });
   } catch (error) {
     if (error instanceof FaultError) command.error(`error: --fault: ${error.message}`);
     if (error instanceof OptionError) command.error(`error: ${withFlagName(error.message)}`);

@@ -17,7 +17,8 @@ export async function readOptionsFile(command: Command, file: string): Promise<v
       .map((option) => [optionKey(option), option] as const)
       .filter(([key]) => !COMMAND_LINE_ONLY.includes(key)),
   );
-  const tables = await tableParsers();
+  const { parseClient, parseUser } = await import('../../emulator/index.ts');
+  const tables: TableParsers = { client: parseClient, user: parseUser, fault: (table) => JSON.stringify(table) };
   const fail = (text: string) => command.error(`error: --options ${file}: ${text}`);
   for (const [key, value] of Object.entries(await readFileOptions(file, fail))) {
     const option = options.get(key);
@@ -53,11 +54,6 @@ async function readFileOptions(file: string, fail: (text: string) => never): Pro
 
 /** Parses a table in the list of a repeatable flag. @throws Error with what is wrong */
 type TableParsers = Readonly<Record<string, (table: object) => unknown>>;
-
-async function tableParsers(): Promise<TableParsers> {
-  const { parseClient, parseUser } = await import('../../emulator/index.ts');
-  return { client: parseClient, user: parseUser, fault: (table) => JSON.stringify(table) };
-}
 
 /** Parses a value of the file as the flag parses its argument. */
 function parseValue(
