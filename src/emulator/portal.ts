@@ -123,7 +123,7 @@ export function createPortal(
   let settings = initialSettings;
   const changes = new ChangeEmitter();
   const clock = new VirtualClock(settings.clock, file?.state.clockOffset ?? 0, () => changes.emitChange('clock'));
-  const now = () => clock.now().wall;
+  const now = () => clock.now();
   const issuedSecrets = new IssuedSecrets();
   settings.clients.restore(file?.state.registered ?? []);
   const createState = (saved: Partial<PersistedState>): PortalState => {

@@ -118,7 +118,7 @@ const WRONG_CREDENTIALS_MESSAGE = 'User name or password is wrong. Please try ag
 /** Shows the login page, or the confirmation page to a browser that has logged in before; both post to their address. */
 export function showPrompt(request: FastifyRequest, reply: FastifyReply, prompt: LoginPrompt): FastifyReply {
   const { portal } = requestContext(request);
-  const { client, scope, userCode, demands } = prompt;
+  const { demands } = prompt;
   const { autoLogin, users, firstUser } = portal.settings;
   const hint = demands.user ?? '';
   if (autoLogin) {
@@ -134,7 +134,7 @@ export function showPrompt(request: FastifyRequest, reply: FastifyReply, prompt:
     const userName = hint.slice(0, MAX_REPEATED_LENGTH);
     return sendLogin(reply, portal, prompt, 200, { userName, complaint: null });
   }
-  return sendPromptPage(reply, prompt, 200, consentPage({ client: client.name, scope, userCode, user: login.user }));
+  return sendPromptPage(reply, prompt, 200, consentPage({ ...prompt, user: login.user }));
 }
 
 /** Whether a user has already given a client access to all that it requests. */
@@ -183,14 +183,8 @@ function sendLogin(
   status: number,
   lastAttempt: Pick<LoginPage, 'userName' | 'complaint'>,
 ): FastifyReply {
-  const { client, scope, userCode } = prompt;
   const hint = settings.usesDemoUser ? settings.firstUser : null;
-  return sendPromptPage(
-    reply,
-    prompt,
-    status,
-    loginPage({ client: client.name, scope, userCode, ...lastAttempt, hint }),
-  );
+  return sendPromptPage(reply, prompt, status, loginPage({ ...prompt, ...lastAttempt, hint }));
 }
 
 function sendPromptPage(reply: FastifyReply, prompt: LoginPrompt, status: number, page: string): FastifyReply {

@@ -7,7 +7,7 @@ import { OPENID_SCOPES, PROMPTS } from '../oauth/oauth2-authorization-request.ts
 import type { EmulatedPortal } from '../portal.ts';
 import type { Settings } from '../settings/settings.ts';
 
-/** Serves the metadata of the generic OAuth 2.0 server (RFC 8414, 3; OpenID Connect Discovery, 4). */
+/** Serves the metadata and the public keys of the generic OAuth 2.0 server (RFC 8414, 3; OpenID Connect Discovery, 4; RFC 7517, 5). */
 export function serveDiscovery(app: FastifyInstance): void {
   for (const name of ['oauth-authorization-server', 'openid-configuration']) {
     addOAuth2Route(app, `/.well-known/${name}`, 'discovery', {
@@ -16,7 +16,11 @@ export function serveDiscovery(app: FastifyInstance): void {
       },
     });
   }
-  serveKeys(app);
+  addOAuth2Route(app, '/oauth2/jwks', 'discovery', {
+    async GET(request, reply) {
+      return reply.send(requestContext(request).portal.signingKey.jwks());
+    },
+  });
 }
 
 /** Serves at the root of an origin what it is, and where to begin. */
@@ -32,15 +36,6 @@ export function serveOverview(app: FastifyInstance): void {
         console: `${base}/_emulator/`,
         api: `${base}/_emulator/openapi.json`,
       });
-    },
-  });
-}
-
-/** Serves the public keys of JWTs (RFC 7517, 5). */
-function serveKeys(app: FastifyInstance): void {
-  addOAuth2Route(app, '/oauth2/jwks', 'discovery', {
-    async GET(request, reply) {
-      return reply.send(requestContext(request).portal.signingKey.jwks());
     },
   });
 }

@@ -62,7 +62,7 @@ function handleTokenRequest(
   if (grant === 'client_credentials' || grant === 'token_exchange') {
     if (isPublic(client))
       return { status: 400, error: 'unauthorized_client', description: 'a public client may not use this grant_type' };
-    return grant === 'client_credentials' ? grantToClient(portal, received) : grantForToken(portal, received);
+    return grant === 'client_credentials' ? grantToClient(portal, received) : exchangeToken(portal, received);
   }
   if (!form.has('refresh_token')) return invalidRequest('refresh_token is missing');
   const grantOfToken = portal.grants.findByRefreshToken(client.id, refreshToken);
@@ -154,12 +154,6 @@ function grantToClient(portal: EmulatedPortal, { client, form, jkt }: ClientRequ
   });
   const tokens = portal.grants.issueTokens(grant, portal.settings, jkt);
   return { tokens, withRefreshToken: false, user: client.id };
-}
-
-/** RFC 8693: an access token for the user of another token, without a refresh token. */
-function grantForToken(portal: EmulatedPortal, received: ClientRequest): IssuedTokens | OAuthError {
-  const exchanged = exchangeToken(portal, received);
-  return 'error' in exchanged ? exchanged : { ...exchanged, withRefreshToken: false };
 }
 
 /** @param offline whether the login asked for offline access */

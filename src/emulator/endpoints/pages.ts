@@ -48,8 +48,7 @@ export function sendPage(reply: FastifyReply, status: number, page: string) {
 
 /** What the login page and the confirmation page say of a request. */
 interface RequestOnPage {
-  /** The client's name. */
-  readonly client: string;
+  readonly client: { readonly name: string };
   /** The requested scope, or null. */
   readonly scope: string | null;
   /** The code that the user compares with that of a device, or null. */
@@ -111,7 +110,7 @@ function describeRequest({ client, scope, userCode }: RequestOnPage): string {
       ? ''
       : html`<p>Continue only if your device shows this code:</p>
 <p><code>${userCode}</code></p>`;
-  return html`<p><b class="client">${client}</b> asks for access to your account.</p>
+  return html`<p><b class="client">${client.name}</b> asks for access to your account.</p>
 !${access}
 !${code}`;
 }

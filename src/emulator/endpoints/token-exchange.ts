@@ -23,12 +23,12 @@ interface ExchangedTokens extends TokenResponseBody {
 
 /**
  * Exchanges an access token or ID token of this server for an access token of the client (RFC 8693): for the same user,
- * with the same scope or less of it, for another API, and with an actor.
+ * with the same scope or less of it, for another API, and with an actor. There is no refresh token.
  */
 export function exchangeToken(
   portal: EmulatedPortal,
   { client, form, jkt }: ClientRequest,
-): OAuthError | { readonly tokens: ExchangedTokens; readonly user: string } {
+): OAuthError | { readonly tokens: ExchangedTokens; readonly withRefreshToken: false; readonly user: string } {
   const issued = form.get('requested_token_type') ?? `${TOKEN_TYPES}access_token`;
   if (issued !== `${TOKEN_TYPES}access_token`)
     return invalidRequest('requested_token_type must be that of access tokens');
@@ -50,7 +50,7 @@ export function exchangeToken(
     actor: actor && subjectOf(actor.user, portal.settings),
   });
   const tokens = portal.grants.issueTokens(grant, portal.settings, jkt);
-  return { tokens: { ...tokens, issued_token_type: issued }, user: subject.user };
+  return { tokens: { ...tokens, issued_token_type: issued }, withRefreshToken: false, user: subject.user };
 }
 
 /** What `subject_token` or `actor_token` stands for, or null if it is not valid. */

@@ -32,7 +32,7 @@ export function attachFaults(app: FastifyInstance, faults: Faults, listener: Ori
 
   app.addHook('preHandler', (request, reply, done) => {
     const context = requestContext(request);
-    if (context.endpoint === null || faults.isEmpty) return done();
+    if (context.endpoint === null) return done();
     const grantType = context.form?.get('grant_type') ?? null;
     const match = faults.match({ endpoint: context.endpoint, client: context.client, grantType });
     if (match === null) return done();

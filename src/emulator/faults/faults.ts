@@ -56,8 +56,7 @@ export class Faults {
     this.#clients = clients;
     this.#listeners = listeners;
     this.#onChange = onChange;
-    for (const [origin, listener] of Object.entries(listeners))
-      listener.faults = { match: () => this.#matchTls(origin) };
+    for (const [origin, listener] of Object.entries(listeners)) listener.matchFault = () => this.#matchTls(origin);
   }
 
   /**
@@ -106,11 +105,6 @@ export class Faults {
   async reset(): Promise<void> {
     await this.clear();
     this.#lastNumber = 0;
-  }
-
-  /** Whether there are no faults; requests then skip all matching. */
-  get isEmpty(): boolean {
-    return this.#entries.length === 0;
   }
 
   /** The fault that applies to this request, or null. Faults after that one do not count the request. */

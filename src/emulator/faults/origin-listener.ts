@@ -20,7 +20,7 @@ const ADDRESS_UNAVAILABLE_CODES = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
  */
 export class OriginListener {
   /** Selects the fault of each new connection of a TLS origin. */
-  faults: { match(): TlsFault | null } = { match: () => null };
+  matchFault: () => TlsFault | null = () => null;
   readonly #server: Server;
   readonly #isSecure: boolean;
   readonly #sockets = new Map<string, Socket>();
@@ -118,7 +118,7 @@ export class OriginListener {
     const name = peerKey(socket);
     this.#sockets.set(name, socket);
     socket.once('close', () => this.#sockets.delete(name));
-    const fault = this.#isSecure ? this.faults.match() : null;
+    const fault = this.#isSecure ? this.matchFault() : null;
     if (fault === null) this.#server.emit('connection', socket);
     else failHandshake(socket, fault);
   }
