@@ -4,23 +4,10 @@ import {
   FakeClock,
   get,
   obtainTokens,
-  refreshTokens,
   requestEmulatorApi,
   startTestEmulator,
   test,
-  whoami,
 } from './portal-client.ts';
-
-test("an access token expires when the emulator's clock is advanced by its lifetime, and can then be refreshed", async ({
-  emulator,
-}) => {
-  const { access_token, refresh_token, expires_in } = await obtainTokens(emulator);
-  emulator.advance(expires_in - 1);
-  expect((await whoami(emulator, access_token)).status).toBe(200);
-  emulator.advance(1);
-  expect((await whoami(emulator, access_token)).status).toBe(401);
-  expect((await refreshTokens(emulator, refresh_token)).status).toBe(200);
-});
 
 test("the emulator's Date header, log and grants follow its clock after the API has advanced it", async ({
   emulator,

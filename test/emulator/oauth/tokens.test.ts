@@ -1,18 +1,6 @@
 import { decodeJwt, jwtVerify } from 'jose';
 import { expect } from 'vitest';
-import {
-  errorOf,
-  exchangeCode,
-  HEATER,
-  obtainCode,
-  obtainTokens,
-  PUMP,
-  parseTokens,
-  refreshTokens,
-  startTestEmulator,
-  test,
-  whoami,
-} from '../portal-client.ts';
+import { HEATER, obtainTokens, PUMP, parseTokens, refreshTokens, test, whoami } from '../portal-client.ts';
 
 test('access tokens and refresh tokens are not interchangeable, and altered tokens are refused', async ({
   emulator,
@@ -66,14 +54,4 @@ test('a token response without the scope openid has an ID token only if the emul
   emulator.change({ idToken: true });
   const again = await parseTokens(await refreshTokens(emulator, first.refresh_token));
   expect(decodeJwt(again.id_token ?? '')).toMatchObject({ sub: 'alice' });
-});
-
-test('a code whose exchange had a lost answer is used up, and its second use revokes the tokens of the first', async () => {
-  await using emulator = await startTestEmulator();
-  const code = await obtainCode(emulator);
-  emulator.addFault({ endpoint: 'token', grantType: 'authorization_code', kind: 'commit_then_drop' });
-  await expect(exchangeCode(emulator, code)).rejects.toThrow();
-  const [lost = ''] = emulator.secretsIssued('refresh_token');
-  expect(await errorOf(await exchangeCode(emulator, code))).toEqual([400, 'invalid_grant']);
-  expect(await errorOf(await refreshTokens(emulator, lost))).toEqual([400, 'invalid_grant']);
 });
