@@ -34,7 +34,7 @@ import { createHubAdvertiser } from './hub-advertiser.ts';
 import { HubEndpoints, hubAddresses } from './hub-endpoints.ts';
 import { HubEvents } from './hub-events.ts';
 import { hubHostNames, jitterOffsetFor } from './identity.ts';
-import { openMetrics } from './metrics.ts';
+import { metricsContext, openMetricsServer } from './metrics.ts';
 import { openNetwork } from './network.ts';
 import { openState } from './open-state.ts';
 import { pairOnStart } from './pair-on-start.ts';
@@ -252,7 +252,7 @@ export async function startHub(
       timers,
     }),
   );
-  const { ingress, local: localPort } = configuration;
+  const { ingress, local: localPort, metrics } = configuration;
   const plain = { sockets: listening, log, clock, timers };
   if (ingress !== null) parts.use(await openIngressServer({ ...ingress, ...plain, pages }));
   if (localPort !== null) {
@@ -265,20 +265,11 @@ export async function startHub(
   parts.use(advertising);
   const socket = { path: configuration.controlSocket, administration, log };
   parts.use(await openControlSocket(socket, timers));
-  const metrics = await openMetrics({
-    environment,
-    listen: configuration.metrics,
-    administration,
-    connections,
-    portalsReached: broker.portalsReached,
-    appliances,
-    portalClock,
-    counters,
-    overdueMs: () => scheduler.overdue,
-    names: () => leaf.names,
-  });
-  if (metrics !== null) parts.use(metrics);
-  ports.metrics = metrics;
+  if (metrics !== null) {
+    const context = metricsContext(broker, administration, counters);
+    const hostNames = () => leaf.names;
+    ports.metrics = parts.use(await openMetricsServer({ ...metrics, ...plain, ...context, hostNames }));
+  }
   const addressChanges = parts.use(
     new AddressChangeHandler({
       address: () => endpoints.address,

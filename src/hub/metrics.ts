@@ -1,49 +1,58 @@
-import type { Appliances } from '../broker/appliances/appliances.ts';
-import type { Connections } from '../broker/connections/connections.ts';
-import type { Environment } from '../broker/ports.ts';
-import type { ReferenceClock } from '../broker/time/reference-clock.ts';
+import type { Broker } from '../broker/open-broker.ts';
 import type { SocketAddress } from '../configuration/values.ts';
 import type { Administration } from '../core/administration.ts';
-import { confirmedTimeAt, type Instant } from '../core/clock.ts';
+import { confirmedTimeAt } from '../core/clock.ts';
+import { OptionalServer, type OptionalServerOptions } from '../lan/optional-server.ts';
 import type { Counters } from '../metrics/counters.ts';
-import { MetricsListener } from '../metrics/listener.ts';
+import { createEndpointHandler, type EndpointsContext } from '../metrics/endpoints.ts';
+import { isOwnHost } from '../system/http/host-check.ts';
 
-/** What {@link openMetrics} needs. */
-export interface MetricsContext {
-  readonly environment: Environment;
-  /** Null if metrics are not served. */
-  readonly listen: SocketAddress | null;
-  readonly administration: Administration;
-  readonly connections: Connections;
-  /** When each portal last responded in normal service, by its name. */
-  readonly portalsReached: ReadonlyMap<string, Instant>;
-  readonly appliances: Appliances;
-  readonly portalClock: ReferenceClock;
-  readonly counters: Counters;
-  overdueMs(): number;
-  names(): readonly string[];
+/** Where to listen, and what the endpoints need. */
+export interface MetricsServerOptions
+  extends SocketAddress,
+    EndpointsContext,
+    Pick<OptionalServerOptions, 'sockets' | 'timers'> {
+  /** The DNS names under which the hub can be requested, in lower case, including those of loopback. */
+  hostNames(): readonly string[];
 }
 
-/** Opens the listener for metrics and health; null if none is configured. */
-export async function openMetrics(context: MetricsContext): Promise<MetricsListener | null> {
-  const { listen, environment, administration, connections, appliances, portalClock, counters } = context;
-  const { clock, timers, log } = environment;
-  if (listen === null) return null;
-  return MetricsListener.open({
-    ...listen,
+const FOREIGN_HOST_TEXT = 'The Host header is not a name or an address of this Latchkey hub.\n';
+
+/** Serves metrics and health over plain HTTP. */
+export function openMetricsServer(options: MetricsServerOptions): Promise<OptionalServer> {
+  const { host, port, sockets, timers, hostNames, log } = options;
+  return OptionalServer.open({
+    name: 'metrics',
+    hosts: [host],
+    port,
+    sockets,
+    timers,
+    rejection: ({ headers }) =>
+      isOwnHost(headers.host, hostNames()) ? null : { status: 421, text: FOREIGN_HOST_TEXT },
+    serve: createEndpointHandler(options),
+    onListening: (opened) => log.info('metrics_listening', { host, port: opened }),
+    onUnavailable: (unavailable) => log.warn('metrics_unavailable', { host, ...unavailable }),
+  });
+}
+
+/** What the metrics of a hub are read from. */
+export function metricsContext(
+  { environment, connections, appliances, portalsReached, referenceClock, scheduler }: Broker,
+  administration: Administration,
+  counters: Counters,
+): EndpointsContext {
+  return {
     status: () => administration.status(),
     connectionIds: () => new Map(connections.list().map(({ id, name }) => [name, id])),
     applianceIds: () => new Map(appliances.list().map(({ id, name }) => [name, id])),
-    portalsReached: () => context.portalsReached,
+    portalsReached: () => portalsReached,
     clockOffset() {
-      const now = clock.now();
-      const time = confirmedTimeAt(portalClock.confirmed, now);
+      const now = environment.clock.now();
+      const time = confirmedTimeAt(referenceClock.confirmed, now);
       return time === null ? null : now.wall - time;
     },
     counters,
-    overdue: () => context.overdueMs(),
-    hostNames: () => context.names(),
-    log,
-    timers,
-  });
+    overdue: () => scheduler.overdue,
+    log: environment.log,
+  };
 }

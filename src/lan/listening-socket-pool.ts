@@ -5,8 +5,8 @@ import { type ListenConfiguration, ListeningSocket, type OpenedPort, type PortNa
 /** The address does not exist on this machine, for example `::` if IPv6 is disabled. */
 const NO_SUCH_ADDRESS_CODES = ['EADDRNOTAVAIL', 'EAFNOSUPPORT'];
 
-/** A port of the hub; it runs without the last two while they are unavailable. */
-export type SocketName = PortName | 'ingress' | 'local';
+/** A port of the hub; it runs without the last three while they are unavailable. */
+export type SocketName = PortName | 'ingress' | 'local' | 'metrics';
 
 /**
  * The TCP sockets that this process listens on. They stay open when a hub of this process stops: the next hub claims
@@ -140,12 +140,13 @@ const PORT_KEYS: Readonly<Record<SocketName, string>> = {
   https: 'lan.https_port',
   ingress: 'ingress.listen',
   local: 'local.port',
+  metrics: 'metrics.listen',
 };
 
 function portUnavailable(name: SocketName, host: string, port: number, cause: unknown): Failure {
   const code = errorCode(cause);
   const message = NO_SUCH_ADDRESS_CODES.includes(code)
-    ? `${name === 'ingress' ? PORT_KEYS[name] : 'lan.listen'}: ${host} is not an address of this machine; use one of its addresses, or remove the key`
+    ? `${name === 'ingress' || name === 'metrics' ? PORT_KEYS[name] : 'lan.listen'}: ${host} is not an address of this machine; use one of its addresses, or remove the key`
     : `${PORT_KEYS[name]}: port ${port} on ${host}: ${LISTEN_ERROR_HINTS[code] ?? 'it cannot be opened; choose another port'}`;
   return new Failure('port_unavailable', message, { cause });
 }

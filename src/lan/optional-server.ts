@@ -7,7 +7,7 @@ import { BAD_REQUEST_TEXT, Listener } from './listener.ts';
 import type { OpenedPort } from './listening-socket.ts';
 import type { ListeningSocketPool, SocketName } from './listening-socket-pool.ts';
 
-/** Connections at a time. All of them have one address: that of the proxy, or of the machine. */
+/** Connections at a time. All of them may have one address: that of the proxy, or of the machine. */
 const MAX_CONNECTIONS = 250;
 /** How long until an unavailable port is tried again, in ms. */
 const RETRY_INTERVAL = 30_000;

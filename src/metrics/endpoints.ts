@@ -1,8 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import { MAX_TIMER_DELAY } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import { isOwnHost } from '../system/http/host-check.ts';
 import { type ExpositionContext, renderMetrics } from './exposition.ts';
 import { readiness } from './readiness.ts';
 
@@ -10,8 +9,6 @@ import { readiness } from './readiness.ts';
 export interface EndpointsContext extends ExpositionContext {
   /** How long the next planned task has been due, in ms on the boot clock. */
   overdue(): number;
-  /** The DNS names under which the hub can be requested, in lower case, including those of loopback. */
-  hostNames(): readonly string[];
   readonly log: Log;
 }
 
@@ -30,9 +27,7 @@ const JSON_TYPE = 'application/json';
 const NOT_FOUND_TEXT = 'Not found. The paths are /metrics, /healthz and /readyz.\n';
 
 /** Handles requests of Prometheus, and of programs that supervise the daemon. */
-export function createEndpointHandler(
-  context: EndpointsContext,
-): (request: IncomingMessage, response: ServerResponse) => void {
+export function createEndpointHandler(context: EndpointsContext): RequestListener {
   const routes: Readonly<Record<string, () => Promise<MetricsResponse>>> = {
     async '/metrics'() {
       return { status: 200, type: 'text/plain; version=0.0.4; charset=utf-8', body: await renderMetrics(context) };
@@ -50,13 +45,7 @@ export function createEndpointHandler(
     },
   };
 
-  async function respond({ method, url = '', headers, rawHeaders }: IncomingMessage): Promise<MetricsResponse> {
-    // RFC 9112, 3.2: exactly one Host, and no absolute URL, which would take precedence over it.
-    const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host');
-    if (hosts.length > 1 || !url.startsWith('/')) return rejection(400, 'Invalid request.\n');
-    if (!isOwnHost(headers.host, context.hostNames())) {
-      return rejection(421, 'The Host header is not a name or an address of this Latchkey hub.\n');
-    }
+  async function respond({ method, url = '' }: IncomingMessage): Promise<MetricsResponse> {
     const [path = ''] = url.split('?');
     const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
     if (route === undefined) return { status: 404, body: NOT_FOUND_TEXT };
@@ -65,8 +54,6 @@ export function createEndpointHandler(
   }
 
   return (request, response) => {
-    // One of too many requests at once, for which the connection was closed.
-    if (request.socket.destroyed) return;
     respond(request)
       .catch((error: unknown): MetricsResponse => {
         context.log.error('metrics_request_failed', { error: messageOf(error) });
@@ -87,9 +74,4 @@ export function createEndpointHandler(
 
 function json(status: number, body: object): MetricsResponse {
   return { status, type: JSON_TYPE, body: `${JSON.stringify(body)}\n` };
-}
-
-/** Rejects the request and closes the connection. */
-function rejection(status: number, body: string): MetricsResponse {
-  return { status, body, headers: { connection: 'close' } };
 }

@@ -1,6 +1,7 @@
 // A real hub and the emulator: the metrics are exact.
+import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { request } from 'undici';
 import { describe, expect, it } from 'vitest';
@@ -171,6 +172,22 @@ describe('the metrics of a hub', () => {
     await expect(scrapeMetrics(after.hub.metrics_port)).rejects.toThrow('ECONNREFUSED');
     await reloaded(hub, 'listen = ""', 'listen = "127.0.0.1:0"');
     expect(countsOf(await scraped(), 'wallbox')).toEqual(countsOf(before, 'wallbox'));
+  });
+
+  it('the hub runs without metrics while another program uses their port', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    await using small = await HubProcess.start({ emulator, metrics: `127.0.0.1:${port}`, here: true });
+    expect((await small.status()).hub).not.toHaveProperty('metrics_port');
+    expect(small.events('metrics_unavailable')).toEqual([
+      expect.objectContaining({
+        port,
+        error: expect.stringContaining(`metrics.listen: port ${port} on`),
+        retry_in: 30,
+      }),
+    ]);
+    other.close();
   });
 });
 

@@ -184,7 +184,7 @@ export const listenerEvents = {
   }),
   metrics_listening: event('info', 'The metrics are served.', {
     host: text('address of the listener'),
-    port: optional(number('port of the listener')),
+    port: number('port of the listener'),
   }),
   metrics_unavailable: event('warn', 'The metrics listener could not be opened; the hub keeps trying.', {
     host: text('address of the listener'),
@@ -192,7 +192,6 @@ export const listenerEvents = {
     error,
     retry_in: retryIn,
   }),
-  metrics_listener_failed: event('warn', 'The metrics listener had an error.', { error }),
   metrics_request_failed: event('error', 'Internal error while handling a request for metrics. Please report it.', {
     error,
   }),

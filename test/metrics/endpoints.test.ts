@@ -1,16 +1,15 @@
-// The listener alone, on real sockets: which requests it accepts or refuses, and what happens if its port is in use.
-import { once } from 'node:events';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+// The port for metrics alone, on a real socket: which requests it accepts or refuses.
+import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ApplianceStatus } from '../../src/core/appliances/appliance-status.ts';
 import type { ConnectionStatus } from '../../src/core/connections/connection-status.ts';
+import { openMetricsServer } from '../../src/hub/metrics.ts';
+import { ListeningSocketPool } from '../../src/lan/listening-socket-pool.ts';
+import type { OptionalServer } from '../../src/lan/optional-server.ts';
 import { Counters } from '../../src/metrics/counters.ts';
-import { MetricsListener, type MetricsListenerOptions } from '../../src/metrics/listener.ts';
 import { systemTimers } from '../../src/system/clock.ts';
 import { applianceStatus, connectionStatus, connectionsOf } from '../control/status-samples.ts';
-import { FakeTime } from '../support/fake-time.ts';
 import { logTo } from '../support/log-to.ts';
-import { waitFor } from '../support/wait-for.ts';
 import { scrapeMetrics } from './scrape.ts';
 
 /**
@@ -34,15 +33,6 @@ async function sendRaw(
   return received;
 }
 
-/** Opens a connection that sends nothing. */
-async function openIdleConnection(port: number | null): Promise<Socket> {
-  const socket = connect(port ?? 0, '127.0.0.1')
-    .on('error', () => undefined)
-    .resume();
-  await once(socket, 'connect');
-  return socket;
-}
-
 const HUB = {
   id: '4f2a9c',
   name: 'Cellar hub',
@@ -58,56 +48,43 @@ const HUB = {
 const lines: { readonly level: string; readonly event: string; readonly fields: object | undefined }[] = [];
 const log = logTo((event, fields, level) => lines.push({ level, event, fields }));
 
-function options(change: Partial<MetricsListenerOptions> = {}): MetricsListenerOptions {
-  return {
-    host: '127.0.0.1',
-    port: 0,
-    status: async () => ({ hub: HUB, connections: [], appliances: [], conditions: [], notices: [] }),
-    connectionIds: () => new Map(),
-    applianceIds: () => new Map(),
-    portalsReached: () => new Map(),
-    clockOffset: () => null,
-    counters: new Counters(),
-    overdue: () => 0,
-    hostNames: () => ['localhost', 'cellar.local'],
-    log,
-    timers: systemTimers,
-    ...change,
-  };
-}
-
-async function occupy(host = '127.0.0.1'): Promise<{ server: Server; port: number }> {
-  const server = createServer().listen(0, host);
-  await once(server, 'listening');
-  const address = server.address();
-  if (typeof address !== 'object' || address === null) throw new Error('no port');
-  return { server, port: address.port };
-}
-
-const get = (listener: MetricsListener, path: string, init: RequestInit = {}, host = '127.0.0.1') =>
-  fetch(`http://${host}:${listener.port}${path}`, init);
+const get = (server: OptionalServer, path: string, init: RequestInit = {}) =>
+  fetch(`http://127.0.0.1:${server.port}${path}`, init);
 
 describe('the metrics listener', () => {
   let overdue = 0;
   let failing = false;
   let appliances: ApplianceStatus[] = [];
   let unused: ConnectionStatus[] = [];
-  let listener: MetricsListener;
+  const resources = new AsyncDisposableStack();
+  let listener: OptionalServer;
 
   beforeAll(async () => {
-    listener = await MetricsListener.open(
-      options({
-        overdue: () => overdue,
+    const sockets = resources.use(new ListeningSocketPool());
+    listener = resources.use(
+      await openMetricsServer({
+        host: '127.0.0.1',
+        port: 0,
+        sockets,
         async status() {
           if (failing) throw new Error('a reason');
           const connections = [...connectionsOf(appliances), ...unused];
           return { hub: HUB, connections, appliances, conditions: [], notices: [] };
         },
+        connectionIds: () => new Map(),
+        applianceIds: () => new Map(),
+        portalsReached: () => new Map(),
+        clockOffset: () => null,
+        counters: new Counters(),
+        overdue: () => overdue,
+        hostNames: () => ['localhost', 'cellar.local'],
+        log,
+        timers: systemTimers,
       }),
     );
   });
 
-  afterAll(() => listener[Symbol.asyncDispose]());
+  afterAll(() => resources.disposeAsync());
 
   it('the metrics listener serves the metrics in the format of Prometheus', async () => {
     const response = await get(listener, '/metrics?x=1');
@@ -170,29 +147,9 @@ describe('the metrics listener', () => {
     }
   });
 
-  it.each([
-    ['no Host', 'GET /metrics HTTP/1.1\r\n\r\n'],
-    ['two', 'GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n'],
-    ['another in the address', 'GET http://localhost/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n'],
-    ['more headers than anybody needs', `GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(9000)}\r\n\r\n`],
-  ])('the metrics listener refuses a request with %s', async (_what, bytes) => {
-    expect(await sendRaw(listener.port, bytes)).toMatch(/^HTTP\/1\.1 400 /);
-    expect((await get(listener, '/healthz')).status).toBe(200);
-  });
-
   it('the metrics listener does not wait for an announced request body', async () => {
     const head = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4294967296\r\n\r\n';
     expect(await sendRaw(listener.port, head, (response) => response.includes('healthy'))).toMatch(/^HTTP\/1\.1 200 /);
-  });
-
-  it('the metrics listener limits its connections, and serves new clients when others have disconnected', async () => {
-    const crowd = await Promise.all(Array.from({ length: 60 }, () => openIdleConnection(listener.port)));
-    const open = () => crowd.filter((socket) => !socket.destroyed).length;
-    await waitFor(() => expect(open()).toBeLessThanOrEqual(32));
-    // Connections of earlier tests may still be open.
-    expect(open()).toBeGreaterThan(20);
-    for (const socket of crowd) socket.destroy();
-    await waitFor(async () => expect((await get(listener, '/healthz')).status).toBe(200));
   });
 
   it('the hub is ready if no appliance uses the connection that must be paired again, and its metrics show it', async () => {
@@ -215,24 +172,4 @@ describe('the metrics listener', () => {
     [appliances, unused] = [[], []];
     expect((await scrapeMetrics(listener.port ?? undefined)).text).not.toContain('netatmo');
   });
-});
-
-it('the metrics listener logs once that its port is taken, retries every 30 s, and gets the port when it is free', async () => {
-  lines.length = 0;
-  const { server, port } = await occupy();
-  const time = new FakeTime();
-  await using listener = await MetricsListener.open(options({ port, timers: time }));
-  expect(listener.port).toBeNull();
-  for (let attempt = 0; attempt < 3; attempt++) await time.pass(30_000);
-  const error = expect.stringContaining('EADDRINUSE');
-  const warning = { level: 'warn', event: 'metrics_unavailable' };
-  expect(lines).toEqual([{ ...warning, fields: { host: '127.0.0.1', port, error, retry_in: 30 } }]);
-  server.close();
-  await once(server, 'close');
-  await time.pass(29_000);
-  expect(listener.port).toBeNull();
-  await time.pass(1000);
-  expect(listener.port).toBe(port);
-  expect((await get(listener, '/healthz')).status).toBe(200);
-  expect(lines.at(-1)).toEqual({ level: 'info', event: 'metrics_listening', fields: { host: '127.0.0.1', port } });
 });
