@@ -61,7 +61,7 @@ export async function readAddedPortals(
   const portals = await readPortals(usable.portals, {
     directory: '/',
     credentialsDirectory: undefined,
-    async readSecret(place) {
+    async readSecret(_key, place) {
       const secret = secrets.get(place);
       if (secret === undefined) throw new Error(FILE_PROBLEM);
       if (/[\r\n]/.test(secret.reveal())) throw new Error('must be on one line');
@@ -69,7 +69,6 @@ export async function readAddedPortals(
     },
     presets: used,
     report,
-    reportTrimmed: () => undefined,
   });
   const hasProblem = (name: string) => [...problems.keys()].some((key) => key.startsWith(`portals.${name}.`));
   return {

@@ -15,10 +15,11 @@ import { readSecret, withoutSurroundingSpace } from '../system/secret-file.ts';
 import { readDeclaredAppliances, readDeclaredConnections } from './declarations.ts';
 import { applyEnvironment, isTable, overridingVariable, type RawTable } from './environment-overrides.ts';
 import { defaultStateDirectory, locateConfigurationFile, type ParsedFile, readConfigurationFile } from './file.ts';
-import { appOptionsSource, describeOptionProblem } from './home-assistant-options.ts';
+import { appOptionsSource, inOptionNames } from './home-assistant-options.ts';
 import { type NotifyConfiguration, readNotify } from './notify.ts';
 import { type PortalConfiguration, readPortals } from './portals.ts';
 import { completePortals } from './presets.ts';
+import type { ReadingContext } from './reading-context.ts';
 import type { configurationSchema } from './schema.ts';
 import { readSite, type SiteConfiguration } from './site.ts';
 import { InvalidKeyFailure, validateConfiguration } from './validation.ts';
@@ -115,8 +116,7 @@ export async function readConfiguration(
   const invalidKey = (key: string, problem: string) => {
     const variable = overridingVariable(key, env);
     if (variable !== undefined || options === undefined) return new InvalidKeyFailure(variable ?? path, key, problem);
-    const described = describeOptionProblem(key, problem);
-    return new InvalidKeyFailure(appOptionsSource(path), key, described.problem, described.option);
+    return new InvalidKeyFailure(appOptionsSource(path), key, inOptionNames(problem), inOptionNames(key));
   };
   const report = (key: string, problem: string) => void errors.push(invalidKey(key, problem));
   for (const [option, problem] of options?.problems ?? []) {
@@ -124,61 +124,48 @@ export async function readConfiguration(
   }
   const warnings: string[] = [];
   const reportTrimmed = (key: string) => void warnings.push(invalidKey(key, TRIMMED).message);
-  const readAnySecret: typeof readSecret = async (name, directory, credentials, form, onTrimmed) => {
-    const text = options?.secrets.get(name)?.reveal();
-    if (text === undefined) return readSecretFile(name, directory, credentials, form, onTrimmed);
-    const trimmed = withoutSurroundingSpace(text);
-    if (trimmed !== text) onTrimmed?.();
-    return new Secret(trimmed);
-  };
   const overridden = trimPastedValues(applyEnvironment(table, env), reportTrimmed);
   const { raw, used } = await completePortals(overridden, report);
   const { usable, problems } = validateConfiguration(raw);
   for (const [key, problem] of problems) report(key, problem);
   const { hub, store, lan, portals, pairing, connections, appliances, notify, metrics, ingress, local } = usable;
-  if (lan.http_port === lan.https_port && lan.http_port !== 0)
-    report('lan.http_port', `port ${lan.http_port} is also lan.https_port; choose another port`);
-
-  const ports = { 'lan.http_port': lan.http_port, 'lan.https_port': lan.https_port };
-  reportTakenPort('metrics.listen', metrics.listen?.port, ports, report);
-  const others = { ...ports, 'metrics.listen': metrics.listen?.port ?? 0 };
-  reportTakenPort('ingress.listen', ingress.listen?.port, others, report);
-  reportTakenPort('local.port', local.port, { ...others, 'ingress.listen': ingress.listen?.port ?? 0 }, report);
+  const ports = {
+    'lan.https_port': lan.https_port,
+    'lan.http_port': lan.http_port,
+    'metrics.listen': metrics.listen?.port,
+    'ingress.listen': ingress.listen?.port,
+    'local.port': local.port,
+  };
+  reportTakenPorts(ports, report);
 
   const credentials = env['CREDENTIALS_DIRECTORY'];
   const directory = dirname(path);
   const stateDirectory = resolve(directory, hub.state_dir ?? defaultStateDirectory(env));
   const runtime = env['RUNTIME_DIRECTORY']?.split(':')[0];
-  const declarationContext = {
-    // Also the portals with errors: a connection that names one of them is correct.
-    portals: Object.keys(isTable(overridden['portals']) ? overridden['portals'] : {}),
+  const context: ReadingContext = {
     directory,
     credentialsDirectory: credentials,
-    readSecret: readAnySecret,
-    invalidKey,
-    report: (error: Failure) => void errors.push(error),
-  };
-  const declaredConnections = readDeclaredConnections(connections, declarationContext);
-  const configuredPortals = await readPortals(portals, {
-    directory,
-    credentialsDirectory: credentials,
-    readSecret: readAnySecret,
-    presets: used,
+    async readSecret(key, file, form = 'line') {
+      if (form === 'exact') return readSecretFile(file, directory, credentials);
+      const text = options?.secrets.get(file)?.reveal();
+      if (text === undefined) return readSecretFile(file, directory, credentials, form, () => reportTrimmed(key));
+      const trimmed = withoutSurroundingSpace(text);
+      if (trimmed !== text) reportTrimmed(key);
+      return new Secret(trimmed);
+    },
     report,
-    reportTrimmed,
-  });
+  };
+  // Also the portals with errors: a connection that names one of them is correct.
+  const portalNames = Object.keys(isTable(overridden['portals']) ? overridden['portals'] : {});
+  const declarationContext = { ...context, portals: portalNames };
+  const declaredConnections = readDeclaredConnections(connections, declarationContext);
+  const configuredPortals = await readPortals(portals, { ...context, presets: used });
   const configuration: Configuration = {
     file: path,
     name: hub.name ?? machineName(env),
     stateDirectory,
     controlSocket: resolve(directory, hub.control_socket ?? join(runtime ?? stateDirectory, 'control.sock')),
-    site: await readSite(store.postgres_file, {
-      directory,
-      credentialsDirectory: credentials,
-      readSecret: readAnySecret,
-      report: (problem) => report('store.postgres_file', problem),
-      reportTrimmed: () => reportTrimmed('store.postgres_file'),
-    }),
+    site: await readSite(store.postgres_file, context),
     lan: {
       httpPort: lan.http_port,
       httpsPort: lan.https_port,
@@ -194,13 +181,7 @@ export async function readConfiguration(
     connections: declaredConnections,
     appliances: await readDeclaredAppliances(appliances, declaredConnections, declarationContext),
     pairing: { lifetime: pairing.lifetime, pollInterval: pairing.poll_interval, onStart: pairing.on_start },
-    notify: await readNotify(notify, {
-      directory,
-      credentialsDirectory: credentials,
-      readSecret: readAnySecret,
-      report: (problem) => report('notify.webhook_secret_file', problem),
-      reportTrimmed: () => reportTrimmed('notify.webhook_secret_file'),
-    }),
+    notify: await readNotify(notify, context),
     local: local.port ?? null,
     metrics: metrics.listen,
     ingress: ingress.listen && { ...ingress.listen, from: ingress.from, users: ingress.users, hosts: ingress.hosts },
@@ -261,15 +242,18 @@ function trimValues(table: RawTable, isPasted: (key: string) => boolean, onTrimm
   );
 }
 
-/** Reports a port that another key uses. @param others ports by key; 0 is any free one */
-function reportTakenPort(
-  key: string,
-  port: number | undefined,
-  others: Readonly<Record<string, number>>,
+/** Reports each port that a key before it uses. @param ports by key; 0 is any free one */
+function reportTakenPorts(
+  ports: Readonly<Record<string, number | undefined>>,
   report: (key: string, problem: string) => void,
 ): void {
-  const [taken] = Object.entries(others).find(([, other]) => other === port && other !== 0) ?? [];
-  if (taken !== undefined) report(key, `port ${port} is also ${taken}; choose another port`);
+  const keys = new Map<number, string>();
+  for (const [key, port] of Object.entries(ports)) {
+    if (port === undefined || port === 0) continue;
+    const taken = keys.get(port);
+    if (taken === undefined) keys.set(port, key);
+    else report(key, `port ${port} is also ${taken}; choose another port`);
+  }
 }
 
 async function loadCustomCertificate(

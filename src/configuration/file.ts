@@ -90,7 +90,8 @@ function parseOptions(text: string, path: string): ParsedFile {
   return { table: options.table, options };
 }
 
-function parseJson(text: string): unknown {
+/** Parses JSON; null if the text is not JSON. */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

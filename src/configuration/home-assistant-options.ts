@@ -129,20 +129,8 @@ function unknownOption(allowed: readonly string[]): string {
   return `unknown option; the options are: ${allowed.join(', ')}; for anything else, ${TOML_ADVICE}`;
 }
 
-/**
- * Names a problem of the configuration as the user of the options sees it.
- * @param key of the configuration, such as `lan.https_port`
- * @param problem as for a TOML file
- */
-export function describeOptionProblem(
-  key: string,
-  problem: string,
-): { readonly option: string; readonly problem: string } {
-  return { option: inOptionNames(key), problem: inOptionNames(problem) };
-}
-
-/** Replaces the names of keys in a text by those of their options. */
-function inOptionNames(text: string): string {
+/** Replaces the names of keys in a text by those of their options, which the user sees. */
+export function inOptionNames(text: string): string {
   const renamed = Object.entries(OPTIONS).reduce((before, [option, key]) => before.replaceAll(key, option), text);
   return renamed.replaceAll('client_secret_file', 'client_secret').replace('.variables.', '.');
 }

@@ -4,7 +4,7 @@ import { messageOf } from '../core/failure.ts';
 import { Secret } from '../core/secret.ts';
 import type { HooksConfiguration } from '../notify/hooks.ts';
 import { parseSigningKey } from '../notify/webhook-signature.ts';
-import type { readSecret } from '../system/secret-file.ts';
+import type { ReadingContext } from './reading-context.ts';
 import type { configurationSchema } from './schema.ts';
 
 /** The section `[notify]`. */
@@ -13,24 +13,10 @@ export interface NotifyConfiguration extends HooksConfiguration {
   readonly language: 'en' | 'de';
 }
 
-/** What is needed to read the section `[notify]`. */
-interface NotifyContext {
-  /** The base of relative paths. */
-  readonly directory: string;
-  /** systemd's `$CREDENTIALS_DIRECTORY`. */
-  readonly credentialsDirectory: string | undefined;
-  /** Reads a file with a secret. */
-  readonly readSecret: typeof readSecret;
-  /** Called with the problem of the key `notify.webhook_secret_file`. */
-  report(problem: string): void;
-  /** Called if white space was removed from the secret. */
-  reportTrimmed(): void;
-}
-
 /** Reads the section `[notify]`. */
 export async function readNotify(
   { command, webhook, webhook_secret_file: file, language }: v.InferOutput<typeof configurationSchema>['notify'],
-  context: NotifyContext,
+  context: ReadingContext,
 ): Promise<NotifyConfiguration> {
   return {
     language,
@@ -47,14 +33,14 @@ function resolveCommand(command: readonly string[] | undefined, directory: strin
   return [program.includes('/') ? resolve(directory, program) : program, ...args];
 }
 
-async function readWebhookSecret(file: string, context: NotifyContext): Promise<Secret | null> {
-  const { directory, credentialsDirectory, reportTrimmed } = context;
+async function readWebhookSecret(file: string, context: ReadingContext): Promise<Secret | null> {
+  const key = 'notify.webhook_secret_file';
   try {
-    const secret = await context.readSecret(file, directory, credentialsDirectory, 'line', reportTrimmed);
+    const secret = await context.readSecret(key, file);
     parseSigningKey(secret.reveal());
     return secret;
   } catch (error) {
-    context.report(messageOf(error));
+    context.report(key, messageOf(error));
     return null;
   }
 }

@@ -7,7 +7,7 @@ import type { ApplyMethod } from '../core/portals/identity.ts';
 import { Secret } from '../core/secret.ts';
 import { parseClientKey } from '../portal/oauth2/client-key.ts';
 import type { OAuth2Settings } from '../portal/oauth2/settings.ts';
-import { CONTAINER_SECRETS, isSystemdCredential, type readSecret, secretLocation } from '../system/secret-file.ts';
+import { CONTAINER_SECRETS, isSystemdCredential, type SecretForm, secretLocation } from '../system/secret-file.ts';
 import { readCa } from './file.ts';
 import {
   type helperPortalSchema,
@@ -17,6 +17,7 @@ import {
   type portalSchema,
 } from './portal-schema.ts';
 import type { UsedPreset } from './presets.ts';
+import type { ReadingContext } from './reading-context.ts';
 
 /** What every configured portal has. Times are in ms. */
 interface AnyPortalConfiguration {
@@ -59,19 +60,9 @@ export interface OAuth2PortalConfiguration extends AnyPortalConfiguration {
 export type PortalConfiguration = HelperPortalConfiguration | OAuth2PortalConfiguration;
 
 /** What is needed to read the portals. */
-export interface PortalContext {
-  /** The base of relative paths. */
-  readonly directory: string;
-  /** systemd's `$CREDENTIALS_DIRECTORY`. */
-  readonly credentialsDirectory: string | undefined;
-  /** Reads a file with a secret. */
-  readonly readSecret: typeof readSecret;
+export interface PortalContext extends ReadingContext {
   /** The presets of the portals, by their names. */
   readonly presets: ReadonlyMap<string, UsedPreset>;
-  /** Called with the key of each error and its problem. */
-  report(key: string, problem: string): void;
-  /** Called with the key of each secret from which white space was removed. */
-  reportTrimmed(key: string): void;
 }
 
 type PortalTable = v.InferOutput<typeof portalSchema>;
@@ -246,14 +237,13 @@ async function readOptionalSecret(
   name: string,
   key: string,
   file: string | undefined,
-  { directory, credentialsDirectory, readSecret, report, reportTrimmed }: PortalContext,
-  form: 'line' | 'text' = 'line',
+  context: ReadingContext,
+  form?: SecretForm,
 ): Promise<Secret | null> {
   if (file === undefined) return null;
   const path = `portals.${name}.${key}`;
-  const onTrimmed = () => reportTrimmed(path);
-  return readSecret(file, directory, credentialsDirectory, form, onTrimmed).catch((error: Error) => {
-    report(path, error.message);
+  return context.readSecret(path, file, form).catch((error: Error) => {
+    context.report(path, error.message);
     return null;
   });
 }

@@ -1,13 +1,12 @@
 import { type Cloud, type CloudOperation, type CloudProtocol, PLACEHOLDER } from '../clouds/cloud.ts';
-
-type Table = Readonly<Record<string, unknown>>;
+import { isTable, type RawTable } from './environment-overrides.ts';
 
 /** A preset together with a configuration table. */
 export type ResolvedPreset =
   | {
       readonly ok: true;
       /** The configuration table with what the preset fills in. It keeps the keys `preset` and `variables`. */
-      readonly table: Table;
+      readonly table: RawTable;
       readonly protocol: CloudProtocol;
     }
   | {
@@ -28,7 +27,7 @@ const TOKEN_REQUESTS = new Set(['code', 'refresh', 'device_token']);
  * Variables are filled in only in the texts of the preset.
  * @param table as in the configuration file, not validated
  */
-export function resolvePreset(preset: Cloud, table: Table): ResolvedPreset {
+export function resolvePreset(preset: Cloud, table: RawTable): ResolvedPreset {
   const { values, problems } = readVariables(preset, table['variables']);
   if (problems.size > 0) return { ok: false, problems };
   const clientId = table['client_id'] ?? preset.settings.client_id;
@@ -48,7 +47,7 @@ export function resolvePreset(preset: Cloud, table: Table): ResolvedPreset {
 }
 
 /** Whether an endpoint of the preset goes, because the table names another authorization server. */
-function isReplaced(key: string, table: Table): boolean {
+function isReplaced(key: string, table: RawTable): boolean {
   if (Object.hasOwn(table, 'issuer')) return key.endsWith('_endpoint');
   // A revocation would send the refresh token of the one to the other.
   return key === 'revocation_endpoint' && Object.hasOwn(table, 'token_endpoint');
@@ -85,7 +84,7 @@ function fillIn(value: unknown, values: ReadonlyMap<string, string>): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, fillIn(item, values)]));
 }
 
-function withoutOverridden({ operations, ...rest }: CloudProtocol, table: Table): CloudProtocol {
+function withoutOverridden({ operations, ...rest }: CloudProtocol, table: RawTable): CloudProtocol {
   if (operations === undefined) return rest;
   const kept = Object.entries(operations).map(([name, operation]) => [
     name,
@@ -94,7 +93,7 @@ function withoutOverridden({ operations, ...rest }: CloudProtocol, table: Table)
   return { ...rest, operations: Object.fromEntries(kept) };
 }
 
-function withoutOverriddenParts(operation: CloudOperation, table: Table, hasTokenParams: boolean): CloudOperation {
+function withoutOverriddenParts(operation: CloudOperation, table: RawTable, hasTokenParams: boolean): CloudOperation {
   const { client_auth, params, ...rest } = operation;
   // A bearer token is no kind of client authentication that the configuration could name.
   const keepsClientAuth = client_auth === 'bearer' || !Object.hasOwn(table, 'client_auth');
@@ -108,8 +107,4 @@ function withoutOverriddenParts(operation: CloudOperation, table: Table, hasToke
 function omitKeys(entries: Readonly<Record<string, string>>, overriding: unknown): Record<string, string> {
   if (!isTable(overriding)) return { ...entries };
   return Object.fromEntries(Object.entries(entries).filter(([key]) => !Object.hasOwn(overriding, key)));
-}
-
-function isTable(value: unknown): value is Table {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
 import { messageOf } from '../core/failure.ts';
 import type { PostgresUrl } from '../store/postgres/database/postgres-url.ts';
-import { type readSecret, secretLocation } from '../system/secret-file.ts';
+import { secretLocation } from '../system/secret-file.ts';
 import { readCa } from './file.ts';
+import type { ReadingContext } from './reading-context.ts';
 
 /** The database of a site. */
 export interface SiteConfiguration {
@@ -12,31 +13,19 @@ export interface SiteConfiguration {
   readonly file: string;
 }
 
-/** What is needed to read {@link SiteConfiguration}. */
-interface SiteContext {
-  /** The base of relative paths. */
-  readonly directory: string;
-  /** systemd's `$CREDENTIALS_DIRECTORY`. */
-  readonly credentialsDirectory: string | undefined;
-  /** Reads a file with a secret. */
-  readonly readSecret: typeof readSecret;
-  /** Called with the problem of the key `store.postgres_file`. */
-  report(problem: string): void;
-  /** Called if white space was removed from the URL. */
-  reportTrimmed(): void;
-}
+const KEY = 'store.postgres_file';
 
 /**
- * Reads the file that `store.postgres_file` names.
+ * Reads the file that {@link KEY} names.
  * @param file undefined if the key is not set
  * @returns null if the key is not set, or its problem was reported
  */
-export async function readSite(file: string | undefined, context: SiteContext): Promise<SiteConfiguration | null> {
+export async function readSite(file: string | undefined, context: ReadingContext): Promise<SiteConfiguration | null> {
   if (file === undefined) return null;
   const { directory, credentialsDirectory: credentials } = context;
   try {
     if (/^postgres(ql)?:/i.test(file)) throw new Error('must name a file with the URL, not be the URL itself');
-    const text = await context.readSecret(file, directory, credentials, 'url', context.reportTrimmed);
+    const text = await context.readSecret(KEY, file, 'url');
     // Loaded only for a site: a hub on SQLite needs nothing of PostgreSQL.
     const { parsePostgresUrl } = await import('../store/postgres/database/postgres-url.ts');
     const url = parsePostgresUrl(text.reveal());
@@ -44,7 +33,7 @@ export async function readSite(file: string | undefined, context: SiteContext): 
     if (ca !== null) await readCa(ca);
     return { url: { ...url, tls: url.tls && { ca } }, file: secretLocation(file, directory, credentials) };
   } catch (error) {
-    context.report(messageOf(error));
+    context.report(KEY, messageOf(error));
     return null;
   }
 }

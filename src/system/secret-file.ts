@@ -27,11 +27,13 @@ export function withoutSurroundingSpace(text: string): string {
   return text.replace(SURROUNDING_SPACE, '');
 }
 
+/** `text`: a secret of several lines, as a key in PEM; `url`: a line with a URL that contains a secret. */
+export type SecretForm = 'line' | 'text' | 'url';
+
 /**
  * Reads a secret from a systemd credential, or from a file that other users can't read. Removes one trailing newline.
  * @param file a path, relative to `directory`, or a credential's name
  * @param credentials systemd's `$CREDENTIALS_DIRECTORY`, whose files systemd protects
- * @param form `text`: it may have several lines, as a key in PEM; `url`: a line with a URL that contains a secret
  * @param onTrimmed called if there is more white space around the secret, which is removed then; left out if it belongs
  * to the secret
  * @throws Error with a message that fits after the key's name
@@ -40,7 +42,7 @@ export async function readSecret(
   file: string,
   directory: string,
   credentials: string | undefined,
-  form: 'line' | 'text' | 'url' = 'line',
+  form: SecretForm = 'line',
   onTrimmed?: () => void,
 ): Promise<Secret> {
   const { text, path } = await readProtectedFile(file, directory, credentials);

@@ -222,7 +222,6 @@ async function configure(preset: Cloud) {
         ['home', { preset, protocol: resolved.protocol, readAnswer: ODD_ANSWERS[preset.name] ?? null }],
       ]),
       report: (key, problem) => expect.fail(`${key} ${problem}`),
-      reportTrimmed: () => undefined,
     },
   );
   if (portal?.type !== 'oauth2') throw new Error(`no oauth2 portal: ${portal?.type}`);
