@@ -12,6 +12,9 @@ export interface NamedCheckResult {
 /** The result of a check. The caller adds the check's name, before a `name` that begins with a dot. */
 export type CheckResult = Omit<NamedCheckResult, 'name'> & { readonly name?: string };
 
+/** What a check has found: one result, or several; none if there is nothing to check. */
+export type CheckResults = CheckResult | readonly CheckResult[];
+
 /** A result without a problem. */
 export function ok(detail: string, name?: string): CheckResult {
   return createResult('ok', detail, name);

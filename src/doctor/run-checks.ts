@@ -1,6 +1,6 @@
 import { messageOf } from '../core/failure.ts';
 import { systemTimers } from '../system/clock.ts';
-import { type CheckResult, type NamedCheckResult, warn } from './check-result.ts';
+import { type CheckResults, type NamedCheckResult, warn } from './check-result.ts';
 import { checkCertificate } from './checks/certificate.ts';
 import { checkDatabase } from './checks/database.ts';
 import { checkAppliances, checkConnections, checkHub } from './checks/hub.ts';
@@ -12,7 +12,7 @@ import { checkHooks, checkMetrics } from './checks/reporting.ts';
 import { checkConfiguration, checkCredentials, checkState, checkStore } from './checks/state.ts';
 import { type DoctorContext, isTestMode } from './context.ts';
 
-type Check = (context: DoctorContext) => Promise<CheckResult[]>;
+type Check = (context: DoctorContext) => Promise<CheckResults>;
 
 const CHECKS: readonly (readonly [name: string, check: Check])[] = [
   ['configuration', checkConfiguration],
@@ -47,7 +47,7 @@ export async function runChecks(context: DoctorContext): Promise<NamedCheckResul
   const all = await Promise.all(
     CHECKS.map(async ([name, check]) => {
       const results = await Promise.race([runCheck(check, context), checkTimedOut()]);
-      return results.map(({ name: suffix = '', result, detail }) => ({
+      return [results].flat().map(({ name: suffix = '', result, detail }) => ({
         name: `${name}${suffix}`,
         result: testMode && result === 'fail' ? 'warn' : result,
         detail: toSingleLine(detail),
@@ -58,11 +58,11 @@ export async function runChecks(context: DoctorContext): Promise<NamedCheckResul
 }
 
 /** An error of the check itself is only a warning: it says nothing about what is checked. */
-async function runCheck(check: Check, context: DoctorContext): Promise<CheckResult[]> {
+async function runCheck(check: Check, context: DoctorContext): Promise<CheckResults> {
   return check(context).catch((error: unknown) => [warn(`this check could not be performed: ${messageOf(error)}`)]);
 }
 
-async function checkTimedOut(): Promise<CheckResult[]> {
+async function checkTimedOut(): Promise<CheckResults> {
   await systemTimers.sleep(CHECK_TIMEOUT);
   return [warn(`this check timed out after ${CHECK_TIMEOUT / 1000} s`)];
 }

@@ -293,7 +293,7 @@ describe('the doctor and the machine', () => {
       const unit = `ActiveState=${active} UnitFileState=${enabled} Result=${result}`;
       const counts = `ExecMainStatus=${status} NRestarts=${restarts}`;
       const env = replaceProgram(hub, 'systemctl', `printf '%s\\n' LoadState=loaded ${unit} ${counts}`);
-      const [found] = await checkService({ env: {}, unit: await readUnit(AbortSignal.timeout(5000), env) });
+      const [found] = [await checkService({ env: {}, unit: await readUnit(AbortSignal.timeout(5000), env) })].flat();
       return `${found?.result}: ${found?.detail}`;
     };
     expect(await check('failed', 'enabled', 'exit-code', 78)).toMatch(/^fail: .*exit status 78\).*journalctl/);
@@ -317,7 +317,7 @@ it('the doctor advises to restart an unresponsive hub in the way in which it was
     [{ ...state, credentials: [], mainPid: 0 }, 'stop the hub and start it again'],
   ] as const) {
     const detail = `the hub does not respond on its control socket (no answer): ${advice}`;
-    expect(await checkHub({ hub: silent, unit })).toEqual([{ result: 'fail', detail }]);
+    expect(await checkHub({ hub: silent, unit })).toEqual({ result: 'fail', detail });
   }
 });
 

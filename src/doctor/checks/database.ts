@@ -3,13 +3,21 @@ import { CLOCK_WARNING_OFFSET } from '../../core/clock.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
 import type { DatabaseInspection } from '../../store/postgres/database/inspect-database.ts';
 import { readDatabaseAddress } from '../../store/postgres/database/postgres-url.ts';
-import { type CheckResult, configurationInvalid, fail, ok, permissionDenied, warn } from '../check-result.ts';
+import {
+  type CheckResult,
+  type CheckResults,
+  configurationInvalid,
+  fail,
+  ok,
+  permissionDenied,
+  warn,
+} from '../check-result.ts';
 import { type DoctorContext, isTestMode, PLACEHOLDER_DATABASE } from '../context.ts';
 
 /**
  * Checks the database of a site: whether it can be reached and used, its schema, its clock, and how safe commits are.
  */
-export async function checkDatabase(context: DoctorContext): Promise<CheckResult[]> {
+export async function checkDatabase(context: DoctorContext): Promise<CheckResults> {
   const { site } = context.configuration;
   if (isTestMode(context.hub)) return [];
   if (site === null) {
@@ -19,7 +27,7 @@ export async function checkDatabase(context: DoctorContext): Promise<CheckResult
     );
     return isWrong ? [configurationInvalid('the database of the site')] : [];
   }
-  if (site.url.database === PLACEHOLDER_DATABASE) return [permissionDenied('the database of the site')];
+  if (site.url.database === PLACEHOLDER_DATABASE) return permissionDenied('the database of the site');
   const { inspectDatabase } = await import('../../store/postgres/database/inspect-database.ts');
   try {
     const found = await inspectDatabase(await readDatabaseAddress(site.url), () => context.wall());
@@ -27,11 +35,9 @@ export async function checkDatabase(context: DoctorContext): Promise<CheckResult
   } catch (error) {
     const needsAdvice =
       error instanceof Failure && error.code === 'database_unavailable' && error.message === error.summary;
-    return [
-      fail(
-        `${messageOf(error)}${needsAdvice ? ': check that the server runs, and the network between it and the hub' : ''}`,
-      ),
-    ];
+    return fail(
+      `${messageOf(error)}${needsAdvice ? ': check that the server runs, and the network between it and the hub' : ''}`,
+    );
   }
 }
 
@@ -51,9 +57,8 @@ function checkServer(
 
 function checkSchema({ hasRights, schema }: DatabaseInspection): CheckResult[] {
   const rights = '.rights';
-  if (!hasRights) {
+  if (!hasRights)
     return [fail('the user of the URL may not use the tables of the site: make it the owner of the database', rights)];
-  }
   const found =
     schema === null
       ? 'there are no tables yet: the first hub creates them'

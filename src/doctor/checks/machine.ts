@@ -7,7 +7,7 @@ import { describeVolatileState } from '../../store/state-directory.ts';
 import { systemClock } from '../../system/clock.ts';
 import { isInContainer } from '../../system/container.ts';
 import { createNtpCheck } from '../../system/ntp.ts';
-import { type CheckResult, fail, ok, permissionDenied, warn } from '../check-result.ts';
+import { type CheckResult, type CheckResults, fail, ok, permissionDenied, warn } from '../check-result.ts';
 import { type DoctorContext, isConfigurationKeyValid, isTestMode } from '../context.ts';
 import { execProgram } from '../systemd-unit.ts';
 
@@ -32,13 +32,13 @@ async function clockAdvice(env: NodeJS.ProcessEnv): Promise<string> {
 }
 
 /** Checks whether the clock is plausible, set by NTP, and equal to the portal's. */
-export async function checkClock({ hub, probes, wall, env }: DoctorContext): Promise<CheckResult[]> {
+export async function checkClock({ hub, probes, wall, env }: DoctorContext): Promise<CheckResults> {
   const now = wall();
   const ntpCheck = createNtpCheck()(systemClock('').now());
   const [advice, isSet, portalProbes] = await Promise.all([clockAdvice(env), ntpCheck, probes]);
-  if (now < EARLIEST_PLAUSIBLE_TIME) return [fail(`the clock is wrong, it says ${rfc3339(now)}: ${advice}`)];
+  if (now < EARLIEST_PLAUSIBLE_TIME) return fail(`the clock is wrong, it says ${rfc3339(now)}: ${advice}`);
   if (isTestMode(hub))
-    return [ok(`the clock says ${rfc3339(now)}; in test mode there is no other portal to compare it with`)];
+    return ok(`the clock says ${rfc3339(now)}; in test mode there is no other portal to compare it with`);
   // The clock of one portal may be wrong.
   const [ahead] = portalProbes
     .flatMap(({ outcome, origin }) =>
@@ -49,15 +49,15 @@ export async function checkClock({ hub, probes, wall, env }: DoctorContext): Pro
   const ntp = isSet ? 'NTP has set it' : unknown;
   if (ahead === undefined) {
     const text = `the clock says ${rfc3339(now)}; ${ntp}, and no portal has reported the time`;
-    return [isSet ? ok(text) : warn(`${text}: ${advice}`)];
+    return isSet ? ok(text) : warn(`${text}: ${advice}`);
   }
   const off = Math.abs(ahead.by);
   const by = `${formatDuration(off / 1000)} ${ahead.by > 0 ? 'ahead of' : 'behind'} ${ahead.origin}`;
   if (isSet && off > CLOCK_WARNING_OFFSET)
-    return [warn(`NTP has set the clock, so that of the portal is wrong: this one is ${by}; the hub goes by NTP`)];
-  if (off > CLOCK_FAILURE_OFFSET) return [fail(`the clock says ${rfc3339(now)}, ${by}: ${advice}`)];
-  if (off > CLOCK_WARNING_OFFSET) return [warn(`the clock is ${by}: ${advice}`)];
-  return [ok(`the clock agrees with ${ahead.origin}; ${ntp}`)];
+    return warn(`NTP has set the clock, so that of the portal is wrong: this one is ${by}; the hub goes by NTP`);
+  if (off > CLOCK_FAILURE_OFFSET) return fail(`the clock says ${rfc3339(now)}, ${by}: ${advice}`);
+  if (off > CLOCK_WARNING_OFFSET) return warn(`the clock is ${by}: ${advice}`);
+  return ok(`the clock agrees with ${ahead.origin}; ${ntp}`);
 }
 
 const MIB = 1 << 20;
@@ -67,7 +67,7 @@ const LOW_FREE_MIB = 50;
 const MIN_FREE_INODES = 100;
 
 /** Checks the free space where the hub writes. */
-export async function checkDisk(context: DoctorContext): Promise<CheckResult[]> {
+export async function checkDisk(context: DoctorContext): Promise<CheckResults> {
   const { configuration, env, hub } = context;
   const hasStateDirectory = isConfigurationKeyValid(context, 'hub.state_dir') && !isTestMode(hub);
   const { stateDirectory } = configuration;
@@ -130,35 +130,33 @@ const NAMESPACE_ADVICE =
 const JOURNAL_HINT = '"sudo journalctl -u latchkey -n 20 --no-pager" says why';
 
 /** Checks whether systemd runs the hub, starts it at boot, and had to restart it. */
-export async function checkService({ unit, env }: Pick<DoctorContext, 'unit' | 'env'>): Promise<CheckResult[]> {
+export async function checkService({ unit, env }: Pick<DoctorContext, 'unit' | 'env'>): Promise<CheckResults> {
   if (unit === null && isInContainer(env))
-    return [ok('the hub runs in a container: its engine starts and restarts it ("--restart")')];
-  if (unit === null) return [ok('the hub is not a systemd service: nothing to check')];
+    return ok('the hub runs in a container: its engine starts and restarts it ("--restart")');
+  if (unit === null) return ok('the hub is not a systemd service: nothing to check');
   const { activeState: state, unitFileState: enabled, result, exitStatus, restarts } = unit;
   const isDown = state === 'failed' || (state === 'activating' && result !== 'success');
   if (isDown && NAMESPACE_STATUSES.includes(exitStatus)) {
     const orNoUser = exitStatus === USER_STATUS ? ', or has no user for it' : '';
     const why = `this machine does not let systemd set up the sandbox of latchkey.service${orNoUser} (exit status ${exitStatus})`;
-    return [fail(`${why}: ${NAMESPACE_ADVICE}`)];
+    return fail(`${why}: ${NAMESPACE_ADVICE}`);
   }
   if (isDown) {
-    return [
-      fail(
-        `latchkey.service is not running (${result}, exit status ${exitStatus}): ${JOURNAL_HINT}; then "sudo systemctl restart latchkey"`,
-      ),
-    ];
+    return fail(
+      `latchkey.service is not running (${result}, exit status ${exitStatus}): ${JOURNAL_HINT}; then "sudo systemctl restart latchkey"`,
+    );
   }
   if (state !== 'active' && state !== 'reloading') {
-    return [fail(`latchkey.service is ${state}: "sudo systemctl start latchkey"`)];
+    return fail(`latchkey.service is ${state}: "sudo systemctl start latchkey"`);
   }
   if (enabled !== 'enabled') {
-    return [warn(`latchkey.service is ${enabled} and won't start with the machine: "sudo systemctl enable latchkey"`)];
+    return warn(`latchkey.service is ${enabled} and won't start with the machine: "sudo systemctl enable latchkey"`);
   }
   if (restarts > 0) {
     const reason = result === 'watchdog' ? ', because it no longer responded (watchdog)' : '';
-    return [
-      warn(`latchkey.service was restarted ${restarts === 1 ? 'once' : `${restarts} times`}${reason}: ${JOURNAL_HINT}`),
-    ];
+    return warn(
+      `latchkey.service was restarted ${restarts === 1 ? 'once' : `${restarts} times`}${reason}: ${JOURNAL_HINT}`,
+    );
   }
-  return [ok('latchkey.service is active and starts with the machine')];
+  return ok('latchkey.service is active and starts with the machine');
 }

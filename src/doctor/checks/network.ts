@@ -7,75 +7,61 @@ import { readLan } from '../../mdns/networks/lan-watch.ts';
 import { browse, type DiscoveredHub } from '../../mdns/sockets/browse.ts';
 import { systemTimers } from '../../system/clock.ts';
 import { isInContainer } from '../../system/container.ts';
-import { type CheckResult, configurationInvalid, fail, ok, warn } from '../check-result.ts';
+import { type CheckResult, type CheckResults, configurationInvalid, fail, ok, warn } from '../check-result.ts';
 import { reachability } from '../container-network.ts';
 import { type DoctorContext, isConfigurationKeyValid } from '../context.ts';
 
 /** Reports the address at which the home network reaches the hub, and why it is that one. */
-export async function checkNetwork(context: DoctorContext): Promise<CheckResult[]> {
+export async function checkNetwork(context: DoctorContext): Promise<CheckResults> {
   const { configuration, hub, env } = context;
   const { address: setting, listen, httpPort, httpsPort } = configuration.lan;
   if (!isConfigurationKeyValid(context, 'lan.address') && hub.kind === 'running' && hub.hub.address !== null)
-    return [ok(`the running hub reports the address ${hub.hub.address}`)];
+    return ok(`the running hub reports the address ${hub.hub.address}`);
   try {
     const { address, addresses } = readLan(setting, listen);
     const interfaces = interfacesText();
     if (address === null) {
       if (setting === 'auto' && isInContainer(env)) {
-        return [
-          fail(
-            `this container has no address in a home network (${interfaces}): ${HOST_NETWORK}, or ${publishing(httpPort, httpsPort)}`,
-          ),
-        ];
+        return fail(
+          `this container has no address in a home network (${interfaces}): ${HOST_NETWORK}, or ${publishing(httpPort, httpsPort)}`,
+        );
       }
       if (setting === 'auto')
-        return [fail(`this machine has no address in a home network (${interfaces}): check the cable or the Wi-Fi`)];
-      return [
-        fail(
-          `lan.address is ${setting}, but no interface with an address has that name (${interfaces}): correct it or remove it`,
-        ),
-      ];
+        return fail(`this machine has no address in a home network (${interfaces}): check the cable or the Wi-Fi`);
+      return fail(
+        `lan.address is ${setting}, but no interface with an address has that name (${interfaces}): correct it or remove it`,
+      );
     }
     const reachable = reachability(setting, address, env);
     if (reachable === 'published') {
-      return [
-        ok(
-          `${address.address}, as set in lan.address: the host of this container must have that address, and publish the ports ${httpPort} and ${httpsPort}`,
-        ),
-      ];
+      return ok(
+        `${address.address}, as set in lan.address: the host of this container must have that address, and publish the ports ${httpPort} and ${httpsPort}`,
+      );
     }
     if (reachable === 'isolated') {
-      return [
-        warn(
-          `${address.address} on ${address.interface} is in this container's own network, so other devices probably can't reach it: ${HOST_NETWORK}, or ${publishing(httpPort, httpsPort)}`,
-        ),
-      ];
+      return warn(
+        `${address.address} on ${address.interface} is in this container's own network, so other devices probably can't reach it: ${HOST_NETWORK}, or ${publishing(httpPort, httpsPort)}`,
+      );
     }
     if (address.interface === null) {
-      return [
-        warn(
-          `lan.address is ${address.address}, but this machine does not have that address (${interfaces}): correct it, unless a router translates it`,
-        ),
-      ];
+      return warn(
+        `lan.address is ${address.address}, but this machine does not have that address (${interfaces}): correct it, unless a router translates it`,
+      );
     }
     if (address.loopback)
-      return [
-        ok(
-          `${address.address}: only this machine can reach the hub, because ${setting === 'auto' ? 'lan.listen names only it' : 'lan.address is set to it'}`,
-        ),
-      ];
+      return ok(
+        `${address.address}: only this machine can reach the hub, because ${setting === 'auto' ? 'lan.listen names only it' : 'lan.address is set to it'}`,
+      );
     const others = addresses.filter((other) => other !== address.address);
     const alternatives =
       others.length === 0 ? '' : `; also ${others.join(', ')}; if one of these is the right one, set it as lan.address`;
     const text = `${address.address} on ${address.interface}, ${addressReason(setting, listen, address.address, address.interface)}${alternatives}`;
-    if (readDefaultRoutes().length > 0 || address.family === 'IPv6') return [ok(text)];
-    return [
-      warn(
-        `${text}; there is no default route, so the hub can't reach portals on the internet: check the router and DHCP`,
-      ),
-    ];
+    if (readDefaultRoutes().length > 0 || address.family === 'IPv6') return ok(text);
+    return warn(
+      `${text}; there is no default route, so the hub can't reach portals on the internet: check the router and DHCP`,
+    );
   } catch (error) {
-    return [warn(`the interfaces could not be listed: ${messageOf(error)}`)];
+    return warn(`the interfaces could not be listed: ${messageOf(error)}`);
   }
 }
 
@@ -101,25 +87,23 @@ function interfacesText(): string {
 }
 
 /** Checks whether other devices find the hub, with the same mDNS query that they send. */
-export async function checkMdns(context: DoctorContext): Promise<CheckResult[]> {
+export async function checkMdns(context: DoctorContext): Promise<CheckResults> {
   const { configuration, hub, env } = context;
-  if (!isConfigurationKeyValid(context, 'lan.mdns')) return [configurationInvalid('mDNS')];
+  if (!isConfigurationKeyValid(context, 'lan.mdns')) return configurationInvalid('mDNS');
   const { lan } = configuration;
   if (!lan.mdns)
-    return [ok("the hub is not announced, because lan.mdns is false: enter the hub's IP address in the appliances")];
+    return ok("the hub is not announced, because lan.mdns is false: enter the hub's IP address in the appliances");
   const { address, segments } = readLan(lan.address, lan.listen);
-  if (address?.loopback) return [ok('the hub is not announced, because only this machine can reach its address')];
+  if (address?.loopback) return ok('the hub is not announced, because only this machine can reach its address');
   if (reachability(lan.address, address, env) !== 'direct') {
-    return [
-      warn(
-        `mDNS does not leave this container's own network, so devices can't find the hub: ${HOST_NETWORK}, or set lan.mdns = false and enter the hub's IP address in the appliances`,
-      ),
-    ];
+    return warn(
+      `mDNS does not leave this container's own network, so devices can't find the hub: ${HOST_NETWORK}, or set lan.mdns = false and enter the hub's IP address in the appliances`,
+    );
   }
   const queried = segments.flatMap(({ interfaces }) =>
     interfaces.flatMap(({ name, ipv4 }) => (ipv4 === null ? [] : [{ name, ipv4 }])),
   );
-  if (queried.length === 0) return [warn('there is no IPv4 network for a query: check the cable or the Wi-Fi first')];
+  if (queried.length === 0) return warn('there is no IPv4 network for a query: check the cable or the Wi-Fi first');
   const id = hub.kind === 'running' ? hub.hub.id : null;
   const problems = hub.kind === 'running' ? (hub.hub.problems ?? []) : [];
   return Promise.all(

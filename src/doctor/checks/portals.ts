@@ -2,20 +2,20 @@ import { InvalidKeyFailure } from '../../configuration/validation.ts';
 import { messageOf } from '../../core/failure.ts';
 import type { PortalCheck } from '../../core/portals/portal-status.ts';
 import { describeProbe, type PortalProbe } from '../../portal/probe.ts';
-import { type CheckResult, configurationInvalid, fail, ok, warn } from '../check-result.ts';
+import { type CheckResult, type CheckResults, configurationInvalid, fail, ok, warn } from '../check-result.ts';
 import { type DoctorContext, isTestMode } from '../context.ts';
 
 /** Checks whether each portal is reachable, and which stage of the connection fails. */
-export async function checkPortals(context: DoctorContext): Promise<CheckResult[]> {
+export async function checkPortals(context: DoctorContext): Promise<CheckResults> {
   const { probes, configuration, configurationFailures, hub, env, wall } = context;
-  if (isTestMode(hub)) return [ok("in test mode the portal is an emulator in the hub's own process")];
+  if (isTestMode(hub)) return ok("in test mode the portal is an emulator in the hub's own process");
   const skipped = unprobedPortals(context);
   const added = hub.kind === 'running' ? (hub.portals?.filter((portal) => portal.added) ?? []) : [];
   if (configuration.portals.length + skipped.length + added.length === 0) {
-    if (configurationFailures.length > 0) return [configurationInvalid('the portals')];
+    if (configurationFailures.length > 0) return configurationInvalid('the portals');
     if (hub.kind !== 'running')
-      return [ok('the configuration has none; those that a person has added are known only to the running hub')];
-    if (hub.portals === null) return [UNLISTED];
+      return ok('the configuration has none; those that a person has added are known only to the running hub');
+    if (hub.portals === null) return UNLISTED;
     // The check of the hub says that it has none.
     return [];
   }
@@ -48,7 +48,7 @@ async function askHub(
   name: string,
   without: readonly PortalCheck['name'][],
   { hub, checkPortal }: DoctorContext,
-): Promise<CheckResult[]> {
+): Promise<CheckResults> {
   if (hub.kind !== 'running') return [];
   try {
     return (await checkPortal(name)).flatMap(({ name: part, result, detail }) =>
@@ -56,7 +56,7 @@ async function askHub(
     );
   } catch (error) {
     const detail = `the hub could not ask the portal whether it accepts the hub (${messageOf(error)}): run "latchkey portals check ${name}"`;
-    return [warn(detail, `.${name}.client`)];
+    return warn(detail, `.${name}.client`);
   }
 }
 

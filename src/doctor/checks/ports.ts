@@ -7,7 +7,15 @@ import { rfc3339Day } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
 import { readLan } from '../../mdns/networks/lan-watch.ts';
 import { spkiFingerprint } from '../../system/x509/certificates.ts';
-import { type CheckResult, configurationInvalid, fail, ok, permissionDenied, warn } from '../check-result.ts';
+import {
+  type CheckResult,
+  type CheckResults,
+  configurationInvalid,
+  fail,
+  ok,
+  permissionDenied,
+  warn,
+} from '../check-result.ts';
 import { reachability } from '../container-network.ts';
 import { type DoctorContext, isConfigurationKeyValid } from '../context.ts';
 
@@ -15,16 +23,16 @@ import { type DoctorContext, isConfigurationKeyValid } from '../context.ts';
 const LISTENER_TIMEOUT = 3000;
 
 /** Checks whether the running hub itself responds on its ports, or whether the ports are free if it is not running. */
-export async function checkPorts(context: DoctorContext): Promise<CheckResult[]> {
+export async function checkPorts(context: DoctorContext): Promise<CheckResults> {
   const { configuration, hub, wall } = context;
   if (hub.kind === 'running') {
     const hasCustomCertificate = configuration.lan.certificate !== null;
     return checkRunningHub(hub.hub, { hasCustomCertificate, published: isPublished(context) }, wall());
   }
   // The hub itself probably uses them.
-  if (hub.kind === 'forbidden') return [permissionDenied("the hub's ports")];
+  if (hub.kind === 'forbidden') return permissionDenied("the hub's ports");
   if (!['lan.http_port', 'lan.https_port'].every((key) => isConfigurationKeyValid(context, key)))
-    return [configurationInvalid('the ports')];
+    return configurationInvalid('the ports');
   const { httpPort, httpsPort } = configuration.lan;
   return Promise.all([checkPortFree('lan.http_port', httpPort), checkPortFree('lan.https_port', httpsPort)]);
 }
@@ -49,9 +57,9 @@ async function checkRunningHub(
   { address, http_port, https_port, ca_fingerprint }: HubResponse,
   { hasCustomCertificate, published }: { readonly hasCustomCertificate: boolean; readonly published: boolean },
   now: number,
-): Promise<CheckResult[]> {
+): Promise<CheckResults> {
   if (address === null)
-    return [warn('the ports could not be checked, because the hub has no address in the home network yet')];
+    return warn('the ports could not be checked, because the hub has no address in the home network yet');
   const host = isIP(address) === 6 ? `[${address}]` : address;
   const silent = (key: string, port: number, error: unknown) => {
     const text = `${host}:${port} (lan.${key}) does not respond`;

@@ -4,44 +4,45 @@ import { isIP } from 'node:net';
 import { basename } from 'node:path';
 import { request } from 'undici';
 import { messageOf } from '../../core/failure.ts';
-import { type CheckResult, configurationInvalid, fail, ok, permissionDenied } from '../check-result.ts';
+import {
+  type CheckResult,
+  type CheckResults,
+  configurationInvalid,
+  fail,
+  ok,
+  permissionDenied,
+} from '../check-result.ts';
 import { type DoctorContext, isConfigurationKeyValid } from '../context.ts';
 
 /** How long the listener may take, in ms. */
 const METRICS_TIMEOUT = 3000;
 
 /** Checks whether metrics are served at the configured address. */
-export async function checkMetrics(context: DoctorContext): Promise<CheckResult[]> {
+export async function checkMetrics(context: DoctorContext): Promise<CheckResults> {
   const { configuration, hub } = context;
   const { metrics: listen } = configuration;
   const isServed = hub.kind === 'running' && hub.hub.metrics_port !== undefined;
-  if (!isConfigurationKeyValid(context, 'metrics.listen') && !isServed) return [configurationInvalid('the metrics')];
-  if (listen === null) return [ok('metrics are turned off (metrics.listen = "")')];
-  if (hub.kind === 'forbidden') return [permissionDenied('the metrics')];
-  if (hub.kind !== 'running') return [ok('metrics are available only while the hub is running')];
+  if (!isConfigurationKeyValid(context, 'metrics.listen') && !isServed) return configurationInvalid('the metrics');
+  if (listen === null) return ok('metrics are turned off (metrics.listen = "")');
+  if (hub.kind === 'forbidden') return permissionDenied('the metrics');
+  if (hub.kind !== 'running') return ok('metrics are available only while the hub is running');
   const origin = metricsOrigin(context);
   if (origin === null) {
-    return [
-      fail(
-        `the hub can't use port ${listen.port} of ${listen.host} for metrics (metrics.listen): stop the program that uses it, or set another port and run "latchkey reload"`,
-      ),
-    ];
+    return fail(
+      `the hub can't use port ${listen.port} of ${listen.host} for metrics (metrics.listen): stop the program that uses it, or set another port and run "latchkey reload"`,
+    );
   }
   try {
     const { statusCode, body } = await request(`${origin}/healthz`, { signal: AbortSignal.timeout(METRICS_TIMEOUT) });
     await body.dump();
-    if (statusCode === 200) return [ok(`${origin} serves metrics and health`)];
-    return [
-      fail(
-        `${origin}/healthz responds with HTTP ${statusCode}: another program uses the port (set another metrics.listen), or the hub has a problem ("latchkey status" shows it)`,
-      ),
-    ];
+    if (statusCode === 200) return ok(`${origin} serves metrics and health`);
+    return fail(
+      `${origin}/healthz responds with HTTP ${statusCode}: another program uses the port (set another metrics.listen), or the hub has a problem ("latchkey status" shows it)`,
+    );
   } catch (error) {
-    return [
-      fail(
-        `${origin} does not respond (${messageOf(error)}): correct metrics.listen, or free its port, and restart the hub`,
-      ),
-    ];
+    return fail(
+      `${origin} does not respond (${messageOf(error)}): correct metrics.listen, or free its port, and restart the hub`,
+    );
   }
 }
 
@@ -59,11 +60,11 @@ export function metricsOrigin({ configuration, hub }: Pick<DoctorContext, 'confi
  * Checks whether the program for notices exists. Its arguments and the path of a webhook are not shown: they may be
  * secret.
  */
-export async function checkHooks(context: DoctorContext): Promise<CheckResult[]> {
-  if (!isConfigurationKeyValid(context, 'notify')) return [configurationInvalid('the hooks')];
+export async function checkHooks(context: DoctorContext): Promise<CheckResults> {
+  if (!isConfigurationKeyValid(context, 'notify')) return configurationInvalid('the hooks');
   const { command, webhook } = context.configuration.notify;
   if (command === null && webhook === null)
-    return [ok('no hook is configured: notices are shown only on the page and in "latchkey status"')];
+    return ok('no hook is configured: notices are shown only on the page and in "latchkey status"');
   const results: CheckResult[] = [];
   if (command !== null) results.push(await checkNotifyCommand(command[0]));
   if (webhook !== null) results.push(ok(`notices are sent to ${new URL(webhook.reveal()).origin}`, '.webhook'));
