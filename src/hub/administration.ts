@@ -12,8 +12,8 @@ import { Failure } from '../core/failure.ts';
 import type { HookTestResult, NoticeReport } from '../core/health/notice.ts';
 import { testReport } from '../core/health/notice-policy.ts';
 import type { ReloadControl } from '../core/reload.ts';
+import type { MdnsAdvertiser } from '../mdns/announcing/advertiser.ts';
 import { mapInSlices } from '../system/slices.ts';
-import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { HubEndpoints } from './hub-endpoints.ts';
 import { openHubProblems } from './hub-problems.ts';
 import type { HubStore, LocalStore } from './hub-store.ts';
@@ -40,7 +40,7 @@ export interface HubAdministrationContext {
   /** The problem of the hub's certificate. */
   readonly leaf: Pick<HubLeaf, 'expiryProblem'>;
   /** The problems of the hub's advertisement. */
-  readonly advertising: Pick<HubAdvertiser, 'idTaken' | 'nameClaimed' | 'unannounced'>;
+  readonly advertiser: Pick<MdnsAdvertiser, 'idConflict' | 'nameConflict' | 'announcementProblem'>;
   /** Requests that the hub is disposed of and started again. */
   restart(): void;
   /** Absent if the hub can't be replaced by one with a changed configuration. */
@@ -63,7 +63,7 @@ function notOnSite(why: string, advice: string): Failure {
 
 /** The operations that the control socket and the installer's page offer. */
 export function openHubAdministration(context: HubAdministrationContext): HubAdministration {
-  const { broker, endpoints, portalContext, store, local, caRotation: rotation, leaf, advertising } = context;
+  const { broker, endpoints, portalContext, store, local, caRotation: rotation, leaf, advertiser } = context;
   const { connections, appliances, grants, registrations, notices } = broker;
   const { clock, log } = broker.environment;
 
@@ -73,7 +73,7 @@ export function openHubAdministration(context: HubAdministrationContext): HubAdm
     store,
     local,
     leaf,
-    advertising,
+    advertiser,
     portals: portalContext.portals,
     portalClients: portalContext.portalClients,
     startedAt: rfc3339(context.startedAt.wall),

@@ -9,8 +9,8 @@ import type { HubProblemCode } from '../core/health/hub-conditions.ts';
 import { keysOf } from '../core/keys.ts';
 import { capitalize } from '../core/letter-case.ts';
 import { NO_PORTAL } from '../core/portals/portal-status.ts';
+import type { MdnsAdvertiser } from '../mdns/announcing/advertiser.ts';
 import type { CommitSummary, CommitTimes } from '../store/sqlite/commit-times.ts';
-import type { HubAdvertiser } from './hub-advertiser.ts';
 import type { LocalStore } from './hub-store.ts';
 import type { Portals } from './portals/connect-portals.ts';
 import { findMissingHubs } from './site/site-status.ts';
@@ -29,7 +29,7 @@ export interface HubProblemSources {
   /** RFC 3339: when the hub was started, which is when it found the problems of its store. */
   readonly startedAt: string;
   readonly leaf: Pick<HubLeaf, 'expiryProblem'>;
-  readonly advertising: Pick<HubAdvertiser, 'idTaken' | 'nameClaimed' | 'unannounced'>;
+  readonly advertiser: Pick<MdnsAdvertiser, 'idConflict' | 'nameConflict' | 'announcementProblem'>;
   readonly portals: Pick<Portals, 'moved' | 'names'>;
   readonly portalClients: Pick<PortalClients, 'rejected'>;
   /** Returns the name of an appliance by its id. */
@@ -46,12 +46,16 @@ type ObservedProblem = Omit<HubProblem, 'code'>;
 
 /** Finds the problems of the hub as a whole. Since when a problem is seen counts from the first call that finds it. */
 export function openHubProblems(sources: HubProblemSources): (connections: Connections) => HubProblem[] {
-  const { clock, store, local, startedAt: since, leaf, advertising, portals, portalClients } = sources;
+  const { clock, store, local, startedAt: since, leaf, advertiser, portals, portalClients } = sources;
   const isDatabase = store.writeProblemCode === 'database_unavailable';
   const expiry = (code: HubProblemCode) => (leaf.expiryProblem?.code === code ? leaf.expiryProblem : null);
   const sinceStart = (message: string | null) => (message === null ? null : { message: capitalize(message), since });
   const finders: Readonly<Record<HubProblemCode, (connections: Connections) => ObservedProblem | null>> = {
-    database_unavailable: timed(() => (isDatabase ? describeDatabaseUnavailable(store) : null)),
+    database_unavailable: timed(() =>
+      isDatabase && store.writeProblem !== null
+        ? `The hub issues the tokens that it has, and starts no refresh and no pairing: ${store.writeProblem}`
+        : null,
+    ),
     // A site's store that can't be written is a database that can't be used.
     store_unwritable: (connections) =>
       isDatabase && store.writeProblem !== null ? null : findStoreWriteProblem(sources, connections),
@@ -72,9 +76,12 @@ export function openHubProblems(sources: HubProblemSources): (connections: Conne
     ),
     store_recovered: () => sinceStart(store.recoverySummary),
     store_changed: () => sinceStart(describeChangedRows(sources)),
-    hub_id_taken: timed(() => advertising.idTaken),
-    hub_name_claimed: timed(() => advertising.nameClaimed),
-    not_announced: timed(() => describeUnannounced(advertising)),
+    hub_id_taken: timed(() => advertiser.idConflict),
+    hub_name_claimed: timed(() => advertiser.nameConflict),
+    not_announced: timed(() => {
+      const problem = advertiser.announcementProblem;
+      return problem && `Appliances can't find the hub by mDNS: ${problem}`;
+    }),
   };
 
   /** Adds to a problem since when it has been seen. @param age how long it has lasted when it is first seen, in ms */
@@ -128,21 +135,10 @@ function describeRejectedClients(
   return first === undefined ? null : { message: found.map(({ message }) => message).join('; '), since: first.since };
 }
 
-/** A message that the database of the site can't be used; null if it can. */
-function describeDatabaseUnavailable({ writeProblem }: Pick<BrokerStore, 'writeProblem'>): string | null {
-  if (writeProblem === null) return null;
-  return `The hub issues the tokens that it has, and starts no refresh and no pairing: ${writeProblem}`;
-}
-
 /** A message that nothing that is stored outlives a reboot; null if it does. */
 function describeVolatileStore({ volatileReason }: Pick<LocalStore, 'volatileReason'>): string | null {
   if (volatileReason === null) return null;
   return `${volatileReason}, so nothing that the hub stores outlives a reboot: then all appliances and logins are gone`;
-}
-
-/** A message that the hub can't be found; null if it is announced. */
-function describeUnannounced({ unannounced }: Pick<HubAdvertiser, 'unannounced'>): string | null {
-  return unannounced === null ? null : `Appliances can't find the hub by mDNS: ${unannounced}`;
 }
 
 /** A message about the durations of the store's commits; null if the store is not slow. */

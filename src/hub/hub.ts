@@ -153,7 +153,10 @@ export async function startHub(
   });
   const endpoints = new HubEndpoints({ name, id: identity.id }, lan, leaf, ports);
   const siteId = store.site?.siteId ?? null;
-  const advertising = createHubAdvertiser({ environment, configuration, identity, siteId, lan, leaf, endpoints });
+  const advertiser = createHubAdvertiser({ environment, name, identity, siteId, leaf, endpoints });
+  const announce = async () => {
+    if (lanConfiguration.mdns) await advertiser.update(lan.current);
+  };
   const restarting = Promise.withResolvers<void>();
   const upkeep = openStoreUpkeep(
     {
@@ -179,11 +182,11 @@ export async function startHub(
     reissueLeaf: () => leaf.reissue(),
     onRotated: () =>
       void broker.ready.then(() => {
-        void advertising.announce();
+        void announce();
         upkeep.requestSnapshot();
       }),
   });
-  leaf.onAnchorChange(() => void advertising.announce());
+  leaf.onAnchorChange(() => void announce());
   broker.onNews(async ({ settings, all }) => {
     if (!all && settings.size === 0) return;
     if ((await identity.ca.isReplaced()) || (await added.isReplaced())) restarting.resolve();
@@ -220,7 +223,7 @@ export async function startHub(
     portalContext: { ...redirects, portals, portalClients, configured, added, httpsPort: ports.https },
     store,
     local: upkeep.local,
-    advertising,
+    advertiser,
     restart: () => restarting.resolve(),
     reloads,
   });
@@ -262,7 +265,7 @@ export async function startHub(
   parts.defer(() => pages.close());
   leaf.keepCurrent(lanServer);
   // Disposed of before the server, so that the goodbye is sent first.
-  parts.use(advertising);
+  parts.use(advertiser);
   const socket = { path: configuration.controlSocket, administration, log };
   parts.use(await openControlSocket(socket, timers));
   if (metrics !== null) {
@@ -277,7 +280,7 @@ export async function startHub(
         () => pairings.onAddressChanged(),
         (moved) => moved && lan.current.address !== null && grants.onNetworkChanged(),
         () => leaf.reissue(),
-        () => advertising.announce(),
+        announce,
         () => upkeep.onAddressChanged(),
       ],
       log,
@@ -286,7 +289,7 @@ export async function startHub(
 
   await broker.resumePairings();
   upkeep.start();
-  lan.start({ onChange: () => addressChanges.notify(), onTopologyChange: () => void advertising.announce() });
+  lan.start({ onChange: () => addressChanges.notify(), onTopologyChange: () => void announce() });
   parts.use(
     watchClock({
       environment,
@@ -299,7 +302,7 @@ export async function startHub(
       onSynchronized: () => portalClock.recordNtpTime(),
     }),
   );
-  void advertising.announce();
+  void announce();
   if (configuration.pairing.onStart && store.writeProblem === null)
     await pairOnStart(connections, appliances, grants, pairings, log);
   if (lan.current.address === null && lanConfiguration.address !== 'auto') {
@@ -343,7 +346,7 @@ export async function startHub(
       // While the hub still issues tokens: a hook that hangs would keep appliances waiting for the next hub.
       await hooks[Symbol.asyncDispose]();
       // A hub that must stop meanwhile has no successor and sends its goodbye.
-      if (!ended.signal.aborted && hasSameAdvertisement(configuration, next)) advertising.skipGoodbye();
+      if (!ended.signal.aborted && hasSameAdvertisement(configuration, next)) advertiser.skipGoodbye();
       return { startedAt: started, broker: broker.handoverState(), usedAssertions, counters };
     },
     async [Symbol.asyncDispose]() {

@@ -21,7 +21,7 @@ async function healthOf(harness: BrokerHarness) {
     local: { volatileReason: null, store: { commitTimes: harness.commitTimes } },
     startedAt: '2031-05-05T06:07:08Z',
     leaf: { expiryProblem: null },
-    advertising: { idTaken: null, nameClaimed: null, unannounced: null },
+    advertiser: { idConflict: null, nameConflict: null, announcementProblem: null },
     portals: { moved: null, names: harness.configured ? ['home'] : [] },
     portalClients: { rejected: [] },
     nameOf: (id) => appliances.byId(id)?.name ?? id,

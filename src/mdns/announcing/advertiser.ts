@@ -43,12 +43,15 @@ export class MdnsAdvertiser implements AsyncDisposable {
     return this.#messageOf('hub_name_claimed');
   }
 
-  /** Why the hub can't be announced on one segment or on all, as a message; null if there is no problem. */
+  /**
+   * Why the hub can't be announced on one segment or on all, as a message; null if there is no problem, or only a
+   * conflict, or if the hub has no address that it could announce.
+   */
   get announcementProblem(): string | null {
+    if (this.#address === null || this.idConflict !== null) return null;
     const problems = this.#advertisers.flatMap(({ problem }) => problem ?? []);
     const problem = problems.find(({ code }) => code !== 'hub_name_claimed');
     if (problem) return messageOf(problem);
-    if (this.#address === null) return 'no address on the home network yet';
     const isNowhere = this.#advertisers.length === 0 && !this.#address.loopback;
     return isNowhere ? `no interface that supports mDNS has the address ${this.#address.address}` : null;
   }
