@@ -21,21 +21,11 @@ export type OAuthErrorCode =
   | 'unauthorized_client'
   | 'unsupported_grant_type';
 
-const STATUS_BY_ERROR: Readonly<Record<OAuthErrorCode, number>> = {
-  access_denied: 400,
-  authorization_pending: 400,
-  expired_token: 400,
+/** The errors whose usual status is not 400. */
+const STATUS_BY_ERROR: Readonly<Partial<Record<OAuthErrorCode, number>>> = {
   invalid_client: 401,
-  invalid_client_metadata: 400,
-  invalid_grant: 400,
-  invalid_request: 400,
-  invalid_scope: 400,
-  invalid_target: 400,
   invalid_token: 401,
-  slow_down: 400,
   temporarily_unavailable: 503,
-  unauthorized_client: 400,
-  unsupported_grant_type: 400,
 };
 
 /**
@@ -48,7 +38,7 @@ export function sendError(
   error: OAuthErrorCode,
   description: string,
   more: { readonly error_uri?: string } = {},
-  status: number = STATUS_BY_ERROR[error],
+  status = STATUS_BY_ERROR[error] ?? 400,
 ): FastifyReply {
   // RFC 6749, 5.2: the description may contain %x20-21 / %x23-5B / %x5D-7E.
   const error_description = description.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "'");
