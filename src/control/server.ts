@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import type { Administration } from '../core/administration.ts';
@@ -6,7 +5,6 @@ import { Failure, messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import type { PairingStatus } from '../core/pairings/pairing-administration.ts';
 import { publicReason } from '../core/reports/pairing-failure.ts';
-import { limitInFlightRequests } from '../system/http/in-flight-requests.ts';
 import { NO_SCHEMAS } from '../system/http/no-schemas.ts';
 import { version } from '../system/version.ts';
 import { sendFailure, setErrorHandlers } from './failures.ts';
@@ -17,8 +15,6 @@ import { listenOnSocketFile } from './socket-file.ts';
 
 /** The most connections: a client that follows a pairing keeps its connection as long as the pairing lasts. */
 const MAX_CONNECTIONS = 100;
-/** The most requests in flight. */
-const MAX_IN_FLIGHT = { perConnection: 32, total: 250 };
 /** Timeouts in ms for the head of a request and for the whole request; Node checks them once per interval. */
 const TIMEOUTS = { headersTimeout: 10_000, connectionsCheckingInterval: 30_000 };
 const REQUEST_TIMEOUT = 300_000;
@@ -58,7 +54,6 @@ export async function startControlServer(options: ControlServerOptions): Promise
     },
   });
   app.server.maxConnections = MAX_CONNECTIONS;
-  limitInFlightRequests(app.server, MAX_IN_FLIGHT);
   app.removeContentTypeParser('text/plain');
   setErrorHandlers(app, log);
   app.addHook('onRequest', async (_request, reply) => {
@@ -87,8 +82,6 @@ export async function startControlServer(options: ControlServerOptions): Promise
  */
 function servePairingEvents(app: FastifyInstance, administration: Administration, log: Log): void {
   const closing = new AbortController();
-  const streams = new Set<Readable>();
-
   app.get<{ Params: { id: string } }>(pairingEventsRoute.path, async (request, reply) => {
     const disconnected = new AbortController();
     reply.raw.once('close', () => disconnected.abort());
@@ -97,18 +90,11 @@ function servePairingEvents(app: FastifyInstance, administration: Administration
     // Wait for the first report before the head of the response is sent, so that an unknown pairing can still be a 404.
     const first = await reports.next();
     const stream = Readable.from(pairingEventLines(first, reports, signal, log));
-    streams.add(stream);
-    stream.once('close', () => {
-      streams.delete(stream);
-      void reports.return?.();
-    });
+    stream.once('close', () => void reports.return?.());
     return reply.type('application/x-ndjson').send(stream);
   });
 
-  app.addHook('preClose', async () => {
-    closing.abort();
-    await Promise.all([...streams].map((stream) => once(stream, 'close')));
-  });
+  app.addHook('preClose', async () => closing.abort());
 }
 
 async function* pairingEventLines(

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { uptime } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock, Timers } from '../core/clock.ts';
 
 /** The clocks of the machine, in ms. */
@@ -82,18 +83,8 @@ export const systemTimers: Timers = {
     const timer = setTimeout(run, delay);
     return () => clearTimeout(timer);
   },
-  sleep(delay, signal) {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    if (signal?.aborted) return Promise.resolve();
-    const timer = setTimeout(done, delay);
-    function done() {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', done);
-      resolve();
-    }
-    signal?.addEventListener('abort', done, { once: true });
-    return promise;
-  },
+  // It rejects only if it is aborted.
+  sleep: (delay, signal) => sleep(delay, undefined, { signal }).catch(() => undefined),
 };
 
 /**
