@@ -4,7 +4,15 @@ import type { PortalOperation, ReadAnswer } from '../clouds/odd-answers.ts';
 import type { ErrorMeaning, PollOutcome, RevocationOutcome } from '../core/portals/portal.ts';
 import type { TokenOutcome, TokenResponse } from '../core/portals/token-outcome.ts';
 import type { PortalResponse, RequestOutcome } from './http.ts';
-import { describeError, type ErrorResult, meaningOfCode, meaningOfError, toErrorOutcome } from './token-outcome.ts';
+import {
+  describeError,
+  type ErrorResult,
+  type HintContext,
+  meaningOfCode,
+  meaningOfError,
+  toErrorOutcome,
+  withHint,
+} from './token-outcome.ts';
 import { displayableAccount, parseBody, parseErrorCode, readTokenResponse } from './token-response.ts';
 
 /** How the responses of a portal are read. */
@@ -66,7 +74,28 @@ export function standardErrorCode(ownCode: string | null, errorCodes: Readonly<R
   return ownCode !== null && Object.hasOwn(errorCodes, ownCode) ? (errorCodes[ownCode] ?? null) : null;
 }
 
-/** The outcome of a code exchange or a refresh. */
+/** The outcome of a code exchange or a refresh that was requested, with what a person has to check. */
+export function tokenOutcomeOf(
+  outcome: RequestOutcome,
+  operation: 'code' | 'refresh',
+  rules: ResponseRules,
+  hint: HintContext,
+): TokenOutcome {
+  switch (outcome.kind) {
+    case 'answer':
+      return withHint(
+        toTokenOutcome(readTokenEndpointResponse(outcome.response, operation, rules)),
+        outcome.response,
+        hint,
+      );
+    case 'not_sent':
+      return outcome;
+    case 'no_answer':
+      return { kind: 'ambiguous', detail: outcome.detail };
+  }
+}
+
+/** The outcome of a code exchange or a refresh that was answered. */
 export function toTokenOutcome(result: TokenEndpointResult): TokenOutcome {
   return result.kind === 'granted' ? result : toErrorOutcome(result);
 }

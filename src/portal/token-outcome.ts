@@ -89,7 +89,7 @@ export function describeRedirect(status: number, redirect: string, key: string):
 }
 
 /** What an outcome of a token request may be due to. */
-interface HintContext {
+export interface HintContext {
   readonly location: CredentialLocation;
   /** The configuration key that names the token endpoint. */
   readonly key: string;

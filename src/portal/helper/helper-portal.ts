@@ -36,14 +36,8 @@ import {
   TOKEN_REQUEST_LIMITS,
 } from '../http.ts';
 import type { ProbedAddress } from '../probe.ts';
-import {
-  type ResponseRules,
-  readTokenEndpointResponse,
-  rejectsForGood,
-  toRevocationOutcome,
-  toTokenOutcome,
-} from '../responses.ts';
-import { describeRedirect, withHint } from '../token-outcome.ts';
+import { type ResponseRules, rejectsForGood, tokenOutcomeOf, toRevocationOutcome } from '../responses.ts';
+import { describeRedirect } from '../token-outcome.ts';
 import { type LoginEndpoints, parseAuthorizationCode, parseLoginEndpoints } from './wire.ts';
 
 /** How the hub reaches a helper portal and authenticates there. */
@@ -244,19 +238,10 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     maySend?: () => boolean,
   ): Promise<TokenOutcome> {
     const limits = this.#options.limits ?? TOKEN_REQUEST_LIMITS;
-    const exchange = await this.#postAsClient(url, form, { ...limits, ...(maySend && { maySend }) });
-    switch (exchange.kind) {
-      case 'answer':
-        return withHint(
-          toTokenOutcome(readTokenEndpointResponse(exchange.response, operation, this.#rules)),
-          exchange.response,
-          { location: this.#options.credentialLocation, key: 'frontend_url', isLogin: operation === 'code' },
-        );
-      case 'not_sent':
-        return exchange;
-      case 'no_answer':
-        return { kind: 'ambiguous', detail: exchange.detail };
-    }
+    const outcome = await this.#postAsClient(url, form, { ...limits, ...(maySend && { maySend }) });
+    const { credentialLocation: location } = this.#options;
+    const hint = { location, key: 'frontend_url', isLogin: operation === 'code' };
+    return tokenOutcomeOf(outcome, operation, this.#rules, hint);
   }
 
   /** People, polls and the secret are only sent to the two configured origins. */

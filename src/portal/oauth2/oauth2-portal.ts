@@ -29,11 +29,11 @@ import {
   readTokenEndpointResponse,
   rejectsForGood,
   standardErrorCode,
+  tokenOutcomeOf,
   toPollOutcome,
   toRevocationOutcome,
-  toTokenOutcome,
 } from '../responses.ts';
-import { clientRefusedText, describeError, describeRedirect, withHint } from '../token-outcome.ts';
+import { clientRefusedText, describeError, describeRedirect } from '../token-outcome.ts';
 import { parseErrorCode, parseErrorDescription } from '../token-response.ts';
 import { createAuthorizationLink, formatScope, parseDeviceAuthorization } from './authorization-requests.ts';
 import { anotherKey } from './client-key.ts';
@@ -343,18 +343,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     }
     const limits = { ...TOKEN_REQUEST_LIMITS, ...(maySend && { maySend }) };
     const outcome = await this.#sender.send({ server, operation, form, limits });
-    switch (outcome.kind) {
-      case 'answer':
-        return withHint(
-          toTokenOutcome(readTokenEndpointResponse(outcome.response, operation, this.#options.settings)),
-          outcome.response,
-          this.#hintContext(server, operation),
-        );
-      case 'not_sent':
-        return outcome;
-      case 'no_answer':
-        return { kind: 'ambiguous', detail: outcome.detail };
-    }
+    return tokenOutcomeOf(outcome, operation, this.#options.settings, this.#hintContext(server, operation));
   }
 }
 
