@@ -4,7 +4,6 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { SecureContextOptions } from 'node:tls';
 import type { Timers } from '../core/clock.ts';
-import { limitInFlightRequests, type RequestDraining } from '../system/http/in-flight-requests.ts';
 import { rateLimitKey } from '../system/limits/rate-limit-key.ts';
 import type { ListeningSocket } from './listening-socket.ts';
 
@@ -27,7 +26,8 @@ const CLOSE_DELAY = 250;
 /** The same if systemd keeps the port open: a client that asks every second then loses no request. */
 const ACTIVATED_CLOSE_DELAY = 1500;
 /**
- * Requests in progress, including those whose responses no client reads: a thousand clients must not fill the memory.
+ * Requests in flight, which means until their responses are read: a thousand clients must not fill the memory. Above the
+ * total, a connection may have only one.
  */
 const MAX_IN_FLIGHT = { perConnection: 32, total: 250 };
 /**
@@ -81,16 +81,21 @@ export class Listener implements Disposable {
   readonly #socket: ListeningSocket;
   readonly #limiter: ConnectionLimiter;
   readonly #refused = new ConnectionLimiter(REFUSED_LIMITS);
-  readonly #draining: RequestDraining;
   #options: ListenerOptions;
   /** Null while one hub replaces another. */
   #serve: RequestListener | null = null;
   /** The requests that arrived meanwhile. */
   readonly #waiting: Parameters<RequestListener>[] = [];
+  /** How many requests of each connection are in flight, and of all together. */
+  readonly #inFlight = new Map<Socket, number>();
+  #totalInFlight = 0;
   /** How many requests the hub works on: a collection of their responses would make V8 keep their garbage for long. */
   #inProgress = 0;
   /** Called when the hub works on none any more. */
   #onIdle: () => void = () => undefined;
+  /** Whether responses ask their clients to close the connection, and whether the hub closes each one that is idle. */
+  #isDraining = false;
+  #closesIdle = false;
 
   private constructor(socket: ListeningSocket, options: ListenerOptions) {
     this.#socket = socket;
@@ -99,12 +104,11 @@ export class Listener implements Disposable {
     this.#server = this.#isSecure
       ? createSecureServer({ ...SERVER_OPTIONS, handshakeTimeout: HANDSHAKE_TIMEOUT })
       : createServer(SERVER_OPTIONS);
-    this.#server.on('request', (request, response) => this.#handleRequest(request, response));
+    this.#server.on('request', (request, response) => this.#receiveRequest(request, response));
     this.#server.timeout = INACTIVITY_TIMEOUT;
     this.#server.on('clientError', (error: Error & { code?: string }, failed: Duplex) =>
       this.#rejectRequest(error, failed),
     );
-    this.#draining = limitInFlightRequests(this.#server, MAX_IN_FLIGHT);
   }
 
   /** Serves a socket, together with the connections that the previous hub of this process has left open. */
@@ -165,7 +169,7 @@ export class Listener implements Disposable {
     if (this.#inProgress === 0) return;
     const cancelDrain = this.#options.timers.after(DRAIN_TIMEOUT, () => {
       const waiting = Map.groupBy(this.#waiting, ([{ socket }]) => socket);
-      for (const [connection, inFlight] of this.#draining.inFlight())
+      for (const [connection, inFlight] of this.#inFlight)
         if (inFlight > (waiting.get(connection)?.length ?? 0)) connection.destroy();
     });
     await new Promise<void>((resolve) => {
@@ -176,9 +180,12 @@ export class Listener implements Disposable {
 
   async #closeConnections(): Promise<void> {
     const { timers } = this.#options;
-    this.#draining.start();
+    this.#isDraining = true;
     const delay = this.#socket.isActivated ? ACTIVATED_CLOSE_DELAY : CLOSE_DELAY;
-    const cancelClose = timers.after(delay, () => this.#draining.closeIdle());
+    const cancelClose = timers.after(delay, () => {
+      this.#closesIdle = true;
+      this.#server.closeIdleConnections();
+    });
     const cancelDrain = timers.after(DRAIN_TIMEOUT, () => {
       for (const connection of this.connections) connection.destroy();
     });
@@ -188,8 +195,34 @@ export class Listener implements Disposable {
     this.#server.close();
   }
 
+  /**
+   * Counts a request. Closes a connection that sends too many without waiting for responses (HTTP pipelining), because
+   * the hub would work on all of them at once.
+   */
+  #receiveRequest(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    // A request that arrived together with one too many.
+    if (socket.destroyed) return;
+    const inFlight = (this.#inFlight.get(socket) ?? 0) + 1;
+    this.#inFlight.set(socket, inFlight);
+    this.#totalInFlight += 1;
+    response.on('close', () => this.#countResponse(socket));
+    if (this.#isDraining) response.setHeader('connection', 'close');
+    const { perConnection, total } = MAX_IN_FLIGHT;
+    if (inFlight > perConnection || (inFlight > 1 && this.#totalInFlight > total)) socket.destroy();
+    else this.#handleRequest(request, response);
+  }
+
+  #countResponse(connection: Socket): void {
+    const others = (this.#inFlight.get(connection) ?? 1) - 1;
+    if (others === 0) this.#inFlight.delete(connection);
+    else this.#inFlight.set(connection, others);
+    this.#totalInFlight -= 1;
+    if (this.#closesIdle) this.#server.closeIdleConnections();
+  }
+
   #handleRequest(request: IncomingMessage, response: ServerResponse): void {
-    // The connection was closed because it sent too many requests at once.
+    // The connection was closed while the request waited, perhaps because it sent too many at once.
     if (request.socket.destroyed) return;
     if (this.#serve === null) {
       this.#waiting.push([request, response]);

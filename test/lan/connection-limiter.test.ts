@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Listener } from '../../src/lan/listener.ts';
@@ -16,15 +17,18 @@ afterEach(() => {
   for (const socket of open.splice(0)) socket.close();
 });
 
-async function serve(): Promise<{ listener: Listener; port: number }> {
+async function serve(
+  answer: RequestListener = (_request, response) => response.end('here'),
+  limits = LIMITS,
+): Promise<{ listener: Listener; port: number }> {
   const socket = await ListeningSocket.listen({ host: '127.0.0.1', port: 0 });
   open.push(socket);
   return {
     listener: Listener.open(socket, {
-      serve: (_request, response) => response.end('here'),
+      serve: answer,
       tls: null,
       timers: systemTimers,
-      limits: LIMITS,
+      limits,
     }),
     port: socket.port,
   };
@@ -84,5 +88,56 @@ describe('the connections of many devices', () => {
     for (let i = 0; i < LIMITS.total; i++)
       expect((await connectAndRequest(port, 10 + (i % 10))).text, String(i)).toMatch(/^HTTP\/1.1 200 /);
     expect(listener.connections).toHaveLength(LIMITS.total);
+  });
+});
+
+describe('requests in flight', () => {
+  const REQUEST = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n';
+  const MANY = { total: 100, perAddress: 100 };
+
+  /** A hub that never responds, and how many requests it has and has had. */
+  async function serveSilently() {
+    const counts = { inFlight: 0, all: 0 };
+    const { port } = await serve((_request, response) => {
+      counts.all += 1;
+      counts.inFlight += 1;
+      response.once('close', () => {
+        counts.inFlight -= 1;
+      });
+    }, MANY);
+    return { counts, port };
+  }
+
+  async function connected(port: number): Promise<Socket> {
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    parts.push(socket);
+    await once(socket, 'connect');
+    return socket.resume();
+  }
+
+  it('a flood of requests on one connection is cut off at the limit, and the connection is closed', async () => {
+    const { counts, port } = await serveSilently();
+    const flood = await connected(port);
+    flood.write(REQUEST.repeat(1000));
+    await once(flood, 'close');
+    await expect.poll(() => counts).toEqual({ inFlight: 0, all: 32 });
+  });
+
+  it('each connection gets one request while the limit of all is reached, and more again afterwards', async () => {
+    const { counts, port } = await serveSilently();
+    const full = await Promise.all(Array.from({ length: 8 }, () => connected(port)));
+    for (const socket of full) socket.write(REQUEST.repeat(31));
+    const [two, three] = [await connected(port), await connected(port)];
+    two.write(REQUEST.repeat(2));
+    await expect.poll(() => counts.inFlight).toBe(250);
+    three.write(REQUEST);
+    await expect.poll(() => counts.inFlight).toBe(251);
+    two.write(REQUEST);
+    await once(two, 'close');
+    expect(three.destroyed).toBe(false);
+    full[0]?.destroy();
+    await expect.poll(() => counts.inFlight).toBe(218);
+    three.write(REQUEST);
+    await expect.poll(() => counts.inFlight).toBe(219);
   });
 });
