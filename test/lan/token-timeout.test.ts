@@ -15,14 +15,14 @@ function endpoint(service: Partial<LanService>, time: FakeTime, deadlines: (numb
   const log = logTo(() => undefined);
   const app = fastify();
   app.addContentTypeParser(FORM_MEDIA_TYPE, { parseAs: 'string' }, (_request, body, done) => done(null, body));
-  serveTokenEndpoint(app, service as LanService, {
+  serveTokenEndpoint(app, {
     async authenticate(_request, _form, deadline) {
       deadlines.push(deadline);
       time.suspend(4000);
       return { kind: 'authenticated', appliance: { name: 'oven', waiting: null } as Appliance };
     },
     page: () => 'https://hub.example',
-    service: { recordAuthentication: () => undefined, recordRefusal: () => undefined },
+    service: { recordAuthentication: () => undefined, ...service } as LanService,
     failureLimiter: new ClientRateLimiter(
       'too_many_failed_authentications',
       { burst: 1, interval: 1 },

@@ -43,11 +43,11 @@ export function serveOAuthEndpoints(
   );
   serveMetadataEndpoint(app);
   serveAuthorizationEndpoint(app, page);
-  serveTokenEndpoint(app, service, context);
-  serveDeviceAuthorizationEndpoint(app, service, context);
+  serveTokenEndpoint(app, context);
+  serveDeviceAuthorizationEndpoint(app, context);
   serveRegistrationEndpoint(app, service, environment);
-  serveRevocationEndpoint(app, service, context);
-  serveConnectionsEndpoint(app, service, context);
+  serveRevocationEndpoint(app, context);
+  serveConnectionsEndpoint(app, context);
 }
 
 /**

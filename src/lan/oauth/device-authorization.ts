@@ -8,13 +8,9 @@ import { CONNECTION_PATH } from './requested-connection.ts';
 import { sendOtherConnection } from './token.ts';
 
 /** The device authorization endpoint (RFC 8628, 3.1). */
-export function serveDeviceAuthorizationEndpoint(
-  app: FastifyInstance,
-  service: Pick<LanService, 'beginDeviceFlow'>,
-  context: FormEndpointContext,
-): void {
+export function serveDeviceAuthorizationEndpoint(app: FastifyInstance, context: FormEndpointContext): void {
   for (const path of ['/oauth/device_authorization', `${CONNECTION_PATH}/oauth/device_authorization`])
-    serveFormEndpoint(app, path, context, (request) => handleDeviceAuthorizationRequest(service, request));
+    serveFormEndpoint(app, path, context, (request) => handleDeviceAuthorizationRequest(context.service, request));
 }
 
 async function handleDeviceAuthorizationRequest(

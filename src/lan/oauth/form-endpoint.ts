@@ -23,11 +23,10 @@ export interface AuthenticatedClientRequest {
   readonly reply: FastifyReply;
 }
 
-/** Client authentication for the form endpoints. */
+/** What the form endpoints need. */
 export interface FormEndpointContext {
   readonly authenticate: ClientAuthenticator;
-  /** Records who has authenticated, and who has not. */
-  readonly service: Pick<LanService, 'recordAuthentication' | 'recordRefusal'>;
+  readonly service: LanService;
   /** Limits failed authentications per address. Successful ones are never limited. */
   readonly failureLimiter: ClientRateLimiter;
   /** The address of the hub's page for whoever sends the request, without a trailing slash. */

@@ -9,14 +9,10 @@ import { CONNECTION_PATH } from './requested-connection.ts';
  * The revocation endpoint (RFC 7009): an appliance reports that the cloud rejected its access token, or revokes its
  * refresh token. Unknown tokens get the same response (2.2).
  */
-export function serveRevocationEndpoint(
-  app: FastifyInstance,
-  service: Pick<LanService, 'revoke'>,
-  context: FormEndpointContext,
-): void {
+export function serveRevocationEndpoint(app: FastifyInstance, context: FormEndpointContext): void {
   // That of a connection is for clients whose assertions are for their issuer. The token says which connection is meant.
   for (const path of ['/oauth/revoke', `${CONNECTION_PATH}/oauth/revoke`])
-    serveFormEndpoint(app, path, context, (request) => handleRevocationRequest(service, request));
+    serveFormEndpoint(app, path, context, (request) => handleRevocationRequest(context.service, request));
 }
 
 async function handleRevocationRequest(

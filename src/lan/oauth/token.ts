@@ -16,9 +16,9 @@ import { CONNECTION_PATH } from './requested-connection.ts';
 import { GRANT_TYPES } from './server-metadata.ts';
 
 /** The token endpoint (RFC 6749, 3.2), and that of each connection. */
-export function serveTokenEndpoint(app: FastifyInstance, service: LanService, context: FormEndpointContext): void {
+export function serveTokenEndpoint(app: FastifyInstance, context: FormEndpointContext): void {
   for (const path of ['/oauth/token', `${CONNECTION_PATH}/oauth/token`])
-    serveFormEndpoint(app, path, context, (request) => handleTokenRequest(service, request));
+    serveFormEndpoint(app, path, context, (request) => handleTokenRequest(context.service, request));
 }
 
 async function handleTokenRequest(service: LanService, request: AuthenticatedClientRequest): Promise<FastifyReply> {
