@@ -9,9 +9,6 @@ export interface Reload {
   readonly configuration: Configuration;
 }
 
-/** How many outcomes are kept for later requests. */
-const MAX_OUTCOMES = 20;
-
 /**
  * The reloads of a daemon, one at a time. A changed configuration is read and checked, and then waits to be applied.
  */
@@ -79,7 +76,7 @@ export class ReloadCoordinator implements ReloadControl {
       const configuration = await configure();
       const reload = { id: this.#newId(), configuration };
       this.#pending = reload;
-      this.#recordOutcome(reload.id, { state: 'under_way' });
+      this.#outcomes.set(reload.id, { state: 'under_way' });
       return { id: reload.id, start: () => this.#requested.resolve(reload) };
     } finally {
       this.#isReading = false;
@@ -102,7 +99,7 @@ export class ReloadCoordinator implements ReloadControl {
   /** Ends a reload: the hub runs with its configuration or, if there is a `problem`, with the previous one. */
   settle({ id, configuration }: Reload, problem: string | null): void {
     if (problem === null) this.#running = configuration;
-    this.#recordOutcome(id, problem === null ? { state: 'done' } : { state: 'failed', message: problem });
+    this.#outcomes.set(id, problem === null ? { state: 'done' } : { state: 'failed', message: problem });
     this.#pending = null;
     this.#requested = Promise.withResolvers();
     const again = this.#followUpLog;
@@ -110,14 +107,9 @@ export class ReloadCoordinator implements ReloadControl {
     if (again !== null) void this.request(again);
   }
 
-  /** The outcome of a reload, if it is one of the last {@link MAX_OUTCOMES}. */
+  /** The outcome of a reload of this daemon. */
   outcome(id: string): ReloadOutcome {
     return this.#outcomes.get(id) ?? { state: 'unknown' };
-  }
-
-  #recordOutcome(id: string, outcome: ReloadOutcome): void {
-    this.#outcomes.set(id, outcome);
-    for (const old of [...this.#outcomes.keys()].slice(0, -MAX_OUTCOMES)) this.#outcomes.delete(old);
   }
 }
 

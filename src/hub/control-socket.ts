@@ -13,52 +13,38 @@ const TRANSIENT_ERRORS = /\b(EROFS|ENOSPC|EDQUOT|EIO)\b/;
  * @throws Failure as {@link startControlServer}, if the error is not transient
  */
 export async function openControlSocket(options: ControlServerOptions, timers: Timers): Promise<AsyncDisposable> {
+  const { path, log } = options;
   const stopped = new AbortController();
   const logged = new Set<string>();
-  const first = await tryServe(options, logged);
-  const later = first === null ? retryUntilServed(options, timers, stopped.signal, logged) : Promise.resolve(first);
+
+  /** Logs each error only once, because a disk may be full for days. */
+  function logFailure(error: unknown): null {
+    const message = messageOf(error);
+    if (!logged.has(message)) log.error('control_socket_failed', { error: message, retry_in: RETRY_INTERVAL / 1000 });
+    logged.add(message);
+    return null;
+  }
+
+  async function retryUntilServed(): Promise<ControlServer | null> {
+    for (;;) {
+      await timers.sleep(RETRY_INTERVAL, stopped.signal);
+      if (stopped.signal.aborted) return null;
+      const server = await startControlServer(options).catch(logFailure);
+      if (server === null) continue;
+      log.info('control_socket_created', { control_socket: path });
+      return server;
+    }
+  }
+
+  const first = await startControlServer(options).catch((error: unknown) => {
+    if (!TRANSIENT_ERRORS.test(messageOf(error))) throw error;
+    return logFailure(error);
+  });
+  const serving = first === null ? retryUntilServed() : Promise.resolve(first);
   return {
     async [Symbol.asyncDispose]() {
       stopped.abort();
-      await (await later)?.[Symbol.asyncDispose]();
+      await (await serving)?.[Symbol.asyncDispose]();
     },
   };
-}
-
-async function retryUntilServed(
-  options: ControlServerOptions,
-  timers: Timers,
-  signal: AbortSignal,
-  logged: Set<string>,
-): Promise<ControlServer | null> {
-  for (;;) {
-    await timers.sleep(RETRY_INTERVAL, signal);
-    if (signal.aborted) return null;
-    const server = await tryServe(options, logged).catch((error: unknown) => {
-      logOnce(options, logged, error);
-      return null;
-    });
-    if (server === null) continue;
-    options.log.info('control_socket_created', { control_socket: options.path });
-    return server;
-  }
-}
-
-/** @param logged the errors that were logged already @returns null if the disk prevents it for now */
-async function tryServe(options: ControlServerOptions, logged: Set<string>): Promise<ControlServer | null> {
-  try {
-    return await startControlServer(options);
-  } catch (error) {
-    if (!TRANSIENT_ERRORS.test(messageOf(error))) throw error;
-    logOnce(options, logged, error);
-    return null;
-  }
-}
-
-/** Logs each error only once, because a disk may be full for days. */
-function logOnce({ log }: ControlServerOptions, logged: Set<string>, error: unknown): void {
-  const message = messageOf(error);
-  if (logged.has(message)) return;
-  logged.add(message);
-  log.error('control_socket_failed', { error: message, retry_in: RETRY_INTERVAL / 1000 });
 }

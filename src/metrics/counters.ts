@@ -17,9 +17,6 @@ interface ConnectionCounters {
 /** The counts of one appliance's token requests. */
 type RequestCounts = Counts<TokenResult['kind']>;
 
-/** How many connections and appliances are counted at most; the ones that were added first are dropped. */
-const MAX_COUNTED = 10_000;
-
 /** Counts events, only in memory, as long as the daemon runs. */
 export class Counters {
   readonly #connections = new Map<string, ConnectionCounters>();
@@ -84,10 +81,6 @@ function getOrAdd<Value>(counts: Map<string, Value>, id: string, create: () => V
   if (known !== undefined) return known;
   const added = create();
   counts.set(id, added);
-  for (const first of counts.keys()) {
-    if (counts.size <= MAX_COUNTED) break;
-    counts.delete(first);
-  }
   return added;
 }
 
