@@ -18,7 +18,7 @@ export interface Identity {
  * @param addresses those that the hub has or is configured to have
  */
 export async function loadIdentity(store: BrokerStore, addresses: () => readonly string[]): Promise<Identity> {
-  const id = await loadOrCreateSetting(store, 'hub_id', async () => createHubId());
+  const id = await loadOrCreateId(store);
   return { id, ca: await HubAuthority.load(store, () => permittedNames(hubHostNames(id), addresses())) };
 }
 
@@ -29,11 +29,11 @@ export function hubHostNames(id: string): string[] {
   return [...new Set([...hostNames(id), host, label, `${label}.local`, 'localhost'])].filter((name) => name !== '');
 }
 
-async function loadOrCreateSetting(store: BrokerStore, name: string, create: () => Promise<string>): Promise<string> {
-  const stored = await store.setting(name);
+async function loadOrCreateId(store: BrokerStore): Promise<string> {
+  const stored = await store.setting('hub_id');
   if (stored !== null) return stored;
-  const created = await create();
-  await store.saveSetting(name, created);
+  const created = createHubId();
+  await store.saveSetting('hub_id', created);
   return created;
 }
 

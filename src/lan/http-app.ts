@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
@@ -50,8 +50,29 @@ export function createHttpApp(pages: NotFoundPage, log: Log): FastifyInstance {
   return app;
 }
 
+/** The response to a request that is not meant for the hub. */
+export interface Rejection {
+  readonly status: number;
+  readonly text: string;
+}
+
+/**
+ * Serves only the requests that are well-formed and meant for the hub.
+ * @param rejection returns the response to any other; null for one that is meant for the hub
+ */
+export function servePermitted(
+  rejection: (request: IncomingMessage) => Rejection | null,
+  serve: RequestListener,
+): RequestListener {
+  return (request, response) => {
+    const rejected = isWellFormed(request) ? rejection(request) : { status: 400, text: BAD_REQUEST_TEXT };
+    if (rejected === null) serve(request, response);
+    else response.writeHead(rejected.status, { 'content-type': 'text/plain; charset=utf-8' }).end(rejected.text);
+  };
+}
+
 /** Whether a request has exactly one Host header, and no absolute URL, which would override it (RFC 9112, 3.2). */
-export function isWellFormed({ rawHeaders, url }: IncomingMessage): boolean {
+function isWellFormed({ rawHeaders, url }: IncomingMessage): boolean {
   return countHostHeaders(rawHeaders) <= 1 && url?.startsWith('/') === true;
 }
 

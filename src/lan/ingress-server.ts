@@ -74,7 +74,7 @@ export async function openIngressServer(options: IngressServerOptions): Promise<
       return REFUSAL_TEXT;
     },
     rejection: (request) => (isForHost(request, hosts) ? null : { status: 421, text: FOREIGN_HOST_TEXT }),
-    serve: (request, response) => app.routing(request, response),
+    serve: app.routing,
     onListening: (port) => log.info('ingress_listening', { host: options.host, port, from }),
     onUnavailable: (unavailable) => log.warn('ingress_unavailable', { host: options.host, ...unavailable }),
   });

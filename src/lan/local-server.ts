@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
 import { isLoopbackHost } from '../system/addresses.ts';
-import { createHttpApp } from './http-app.ts';
+import { createHttpApp, type Rejection } from './http-app.ts';
 import type { AssertionReplayCache } from './oauth/assertion-replay-cache.ts';
 import { serveOAuthEndpoints } from './oauth/authorization-server.ts';
 import { OptionalServer, type OptionalServerOptions } from './optional-server.ts';
@@ -36,7 +36,7 @@ export async function openLocalServer(options: LocalServerOptions): Promise<Opti
     name: 'local',
     hosts: HOSTS,
     rejection: rejectForeign,
-    serve: (request, response) => app.routing(request, response),
+    serve: app.routing,
     onListening: (port) => log.info('local_listening', { port }),
     onUnavailable: (unavailable) => log.warn('local_unavailable', { ...unavailable }),
   });
@@ -46,7 +46,7 @@ export async function openLocalServer(options: LocalServerOptions): Promise<Opti
 const PROXY_HEADERS = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip'];
 
 /** Rejects what does not come from a program on this machine, but from a web page or through a proxy. */
-function rejectForeign({ headers }: IncomingMessage): { readonly status: number; readonly text: string } | null {
+function rejectForeign({ headers }: IncomingMessage): Rejection | null {
   const hostname = (headers.host ?? '').replace(/:\d{1,5}$/, '');
   if (!isLoopbackHost(hostname.toLowerCase()))
     return { status: 421, text: 'This port is only for programs on this machine: use 127.0.0.1 or localhost.\n' };

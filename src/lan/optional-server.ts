@@ -2,8 +2,8 @@ import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Timers } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
-import { isWellFormed } from './http-app.ts';
-import { BAD_REQUEST_TEXT, Listener } from './listener.ts';
+import { type Rejection, servePermitted } from './http-app.ts';
+import { Listener } from './listener.ts';
 import type { OpenedPort } from './listening-socket.ts';
 import type { ListeningSocketPool, SocketName } from './listening-socket-pool.ts';
 
@@ -32,7 +32,7 @@ export interface OptionalServerOptions {
   /** See `ListenerOptions.refusal`. */
   refusal?(connection: Socket): string | null;
   /** The response to a request that is not meant for the hub; null: it is served. */
-  rejection(request: IncomingMessage): { readonly status: number; readonly text: string } | null;
+  rejection(request: IncomingMessage): Rejection | null;
   readonly serve: RequestListener;
   onListening(port: number): void;
   /** Called for the first failure only. */
@@ -64,11 +64,11 @@ export class OptionalServer implements AsyncDisposable {
   }
 
   async #listen(): Promise<void> {
-    const { name, hosts, port, sockets, timers, refusal, onListening, onUnavailable } = this.#options;
+    const { name, hosts, port, sockets, timers, refusal, rejection, serve, onListening, onUnavailable } = this.#options;
     try {
       const opened = await sockets.claimPort(name, hosts, port);
       const options = {
-        serve: this.#handle,
+        serve: servePermitted(rejection, serve),
         tls: null,
         timers,
         limits: { total: MAX_CONNECTIONS, perAddress: MAX_CONNECTIONS },
@@ -84,13 +84,6 @@ export class OptionalServer implements AsyncDisposable {
       if (!this.#isClosed) this.#cancelRetry = timers.after(RETRY_INTERVAL, () => void this.#listen());
     }
   }
-
-  readonly #handle: RequestListener = (request, response) => {
-    const { rejection, serve } = this.#options;
-    const rejected = isWellFormed(request) ? rejection(request) : { status: 400, text: BAD_REQUEST_TEXT };
-    if (rejected === null) serve(request, response);
-    else response.writeHead(rejected.status, { 'content-type': 'text/plain; charset=utf-8' }).end(rejected.text);
-  };
 
   async #close(): Promise<void> {
     const opened = this.#opened;

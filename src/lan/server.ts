@@ -8,8 +8,8 @@ import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
 import { isOwnHost, isOwnServerName, isVerifiedOwnHost } from '../system/http/host-check.ts';
 import { version } from '../system/version.ts';
-import { createHttpApp, isWellFormed, type NotFoundPage } from './http-app.ts';
-import { BAD_REQUEST_TEXT, Listener } from './listener.ts';
+import { createHttpApp, type NotFoundPage, type Rejection, servePermitted } from './http-app.ts';
+import { Listener } from './listener.ts';
 import type { OpenedPort, PortName } from './listening-socket.ts';
 import type { AssertionReplayCache } from './oauth/assertion-replay-cache.ts';
 import { rejectOAuthOverHttp, serveOAuthEndpoints } from './oauth/authorization-server.ts';
@@ -102,19 +102,11 @@ async function createRequestListener(
   });
   routes(app);
   await app.ready();
-  return (request, response) => {
-    const refusal = rejectionFor(request, names());
-    if (refusal === null) app.routing(request, response);
-    else response.writeHead(refusal.status, { 'content-type': 'text/plain; charset=utf-8' }).end(refusal.text);
-  };
+  return servePermitted((request) => rejectionFor(request, names()), app.routing);
 }
 
 /** The rejection of a request that is not meant for this hub; null if it is. */
-function rejectionFor(
-  request: IncomingMessage,
-  names: readonly string[],
-): { readonly status: number; readonly text: string } | null {
-  if (!isWellFormed(request)) return { status: 400, text: BAD_REQUEST_TEXT };
+function rejectionFor(request: IncomingMessage, names: readonly string[]): Rejection | null {
   if (isOwnHost(request.headers.host, names) && isOwnServerName(request.socket, names)) return null;
   return { status: 421, text: 'This Latchkey hub does not have the host name in the request.\n' };
 }

@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import type { CloudProtocol } from '../clouds/cloud.ts';
 import type { PortalOperation, ReadAnswer } from '../clouds/odd-answers.ts';
-import type { ErrorMeaning, PollOutcome, RevocationOutcome } from '../core/portals/portal.ts';
+import type { ErrorMeaning, PollOutcome, RevocationOutcome, Unreachable } from '../core/portals/portal.ts';
 import type { TokenOutcome, TokenResponse } from '../core/portals/token-outcome.ts';
 import type { PortalResponse, RequestOutcome } from './http.ts';
 import {
@@ -121,6 +121,15 @@ export function toPollOutcome(result: TokenEndpointResult): PollOutcome {
     default:
       return { kind: 'unreachable', detail, retryAfter, portalTime };
   }
+}
+
+/** The outcome of a request for a link or a poll that has no answer of the portal. */
+export function unreachable({
+  detail,
+  certificateError,
+}: Pick<Unreachable, 'detail' | 'certificateError'>): Unreachable & { readonly portalTime: null } {
+  const failure = { detail, ...(certificateError && { certificateError }) };
+  return { kind: 'unreachable', ...failure, retryAfter: null, portalTime: null };
 }
 
 /** The outcome of a revocation (RFC 7009, 2.2). */

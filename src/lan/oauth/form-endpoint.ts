@@ -3,12 +3,15 @@ import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { Clock } from '../../core/clock.ts';
 import { type LanService, MAX_RESPONSE_TIME } from '../../core/lan-service.ts';
 import { unmapIpv4 } from '../../system/addresses.ts';
-import { FORM_MEDIA_TYPE, mediaTypeOf } from '../../system/http/form.ts';
+import { FORM_MEDIA_TYPE, mediaTypeOf, parseForm } from '../../system/http/form.ts';
 import type { ClientRateLimiter } from '../../system/limits/client-rate-limiter.ts';
 import type { ClientAuthenticator } from './client-authentication.ts';
 import type { ClientAuthenticationResult } from './client-authentication-result.ts';
 import { createErrorHandler, sendError, sendUnavailable } from './errors.ts';
-import { parseClientForm, requestedConnections } from './requested-connection.ts';
+import { requestedConnections } from './requested-connection.ts';
+
+/** Parameters that may be repeated (RFC 8707, 2; RFC 8693, 2.1). `audience` has no meaning here, as other unknown ones. */
+const REPEATABLE = ['resource', 'audience'];
 
 /** A request of an authenticated appliance. */
 export interface AuthenticatedClientRequest {
@@ -53,7 +56,7 @@ export function serveFormEndpoint(
       if (type !== '' && type !== FORM_MEDIA_TYPE)
         return sendError(reply, 'invalid_request', `send the request as ${FORM_MEDIA_TYPE}`);
       const body = typeof request.body === 'string' ? request.body : '';
-      const form = parseClientForm(body);
+      const form = parseForm(body, REPEATABLE);
       if (form === null) return sendError(reply, 'invalid_request', 'a parameter is repeated');
       const client = await authenticate(request, form, deadline);
       if (client.kind !== 'authenticated') return rejectClient(client, context, request, reply);

@@ -1,15 +1,5 @@
-import { parseForm } from '../../system/http/form.ts';
-
-/** Parameters that may be repeated (RFC 8707, 2; RFC 8693, 2.1). `audience` has no meaning here, as other unknown ones. */
-const REPEATABLE = ['resource', 'audience'];
-
 /** The path of a connection. Its address on the hub names it in a `resource`, and the paths of its own endpoints begin with it. */
 export const CONNECTION_PATH = '/connections/:connection';
-
-/** As {@link parseForm}, of a request of an appliance. */
-export function parseClientForm(body: string): ReadonlyMap<string, string> | null {
-  return parseForm(body, REPEATABLE);
-}
 
 /**
  * The names of the connections that a request is about: by the path of the endpoint, and by `resource` (RFC 8707) with

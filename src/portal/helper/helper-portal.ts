@@ -36,7 +36,7 @@ import {
   TOKEN_REQUEST_LIMITS,
 } from '../http.ts';
 import type { ProbedAddress } from '../probe.ts';
-import { type ResponseRules, rejectsForGood, tokenOutcomeOf, toRevocationOutcome } from '../responses.ts';
+import { type ResponseRules, rejectsForGood, tokenOutcomeOf, toRevocationOutcome, unreachable } from '../responses.ts';
 import { describeRedirect } from '../token-outcome.ts';
 import { type LoginEndpoints, parseAuthorizationCode, parseLoginEndpoints } from './wire.ts';
 
@@ -118,7 +118,7 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
     const url = new URL(`/external/oauth2helper/config/${this.#options.clientId}`, this.#options.baseUrl);
     if (redirectUrl !== null) url.searchParams.set('redirect_url', redirectUrl);
     const exchange = await this.#requests.send('POST', url, signal);
-    if (exchange.kind === 'no_answer') return noResponse(exchange);
+    if (exchange.kind === 'no_answer') return unreachable(exchange);
     const { response } = exchange;
     const { status, portalTime } = response;
     if (rejectsForGood(status)) {
@@ -141,9 +141,9 @@ export class HelperPortal implements Portal, InspectedPortal, AsyncDisposable {
 
   async poll(link: LoginLink, signal: AbortSignal): Promise<PollOutcome> {
     const { codeUrl } = asPolledLink(link);
-    if (!this.#isOnConfiguredOrigin(codeUrl)) return noResponse({ detail: FOREIGN_LINK_DETAIL });
+    if (!this.#isOnConfiguredOrigin(codeUrl)) return unreachable({ detail: FOREIGN_LINK_DETAIL });
     const exchange = await this.#requests.send('GET', new URL(codeUrl), signal);
-    if (exchange.kind === 'no_answer') return noResponse(exchange);
+    if (exchange.kind === 'no_answer') return unreachable(exchange);
     const { response } = exchange;
     const { status, portalTime } = response;
     if (status === 404) return { kind: 'not_yet', portalTime };
@@ -312,13 +312,11 @@ function asPolledLink(link: LoginLink): Pick<PolledLink, 'codeUrl' | 'tokenUrl'>
   return link.kind === 'poll' ? link : OTHER_KIND;
 }
 
-type UnreachableOutcome = Unreachable & Pick<PortalResponse, 'portalTime'>;
-
-function unusableResponse({ status, retryAfter, portalTime }: PortalResponse): UnreachableOutcome {
+function unusableResponse({
+  status,
+  retryAfter,
+  portalTime,
+}: PortalResponse): Unreachable & Pick<PortalResponse, 'portalTime'> {
   const detail = status === 200 ? 'a response that does not match docs/portal.md' : `HTTP ${status}`;
   return { kind: 'unreachable', detail, retryAfter, portalTime };
-}
-
-function noResponse(failure: Pick<Unreachable, 'detail' | 'certificateError'>): UnreachableOutcome {
-  return { ...failure, kind: 'unreachable', retryAfter: null, portalTime: null };
 }

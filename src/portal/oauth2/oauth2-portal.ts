@@ -32,6 +32,7 @@ import {
   tokenOutcomeOf,
   toPollOutcome,
   toRevocationOutcome,
+  unreachable,
 } from '../responses.ts';
 import { clientRefusedText, describeError, describeRedirect } from '../token-outcome.ts';
 import { parseErrorCode, parseErrorDescription } from '../token-response.ts';
@@ -60,12 +61,7 @@ const POLL_LIMITS: RequestLimits = { ...TOKEN_REQUEST_LIMITS, headersTimeout: 20
 /** The link survives a restart, and the configuration may have changed meanwhile. */
 const OTHER_KIND_DETAIL = 'this login was begun with another configuration of the portal';
 /** The hub stops, or the login has ended, before the turn of a request. */
-const NOT_WAITED_FOR = {
-  kind: 'unreachable',
-  detail: 'the request is no longer wanted',
-  retryAfter: null,
-  portalTime: null,
-} as const;
+const NOT_WAITED_FOR = unreachable({ detail: 'the request is no longer wanted' });
 
 /** A portal that is an ordinary OAuth 2.0 authorization server (RFC 6749). */
 export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
@@ -128,7 +124,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
       ...(verifier !== null && { code_verifier: verifier.reveal() }),
     };
     const outcome = await this.#sender.send({ server, operation: 'device_token', form, limits: POLL_LIMITS });
-    if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
+    if (outcome.kind !== 'answer') return unreachable(outcome);
     const polled = toPollOutcome(readTokenEndpointResponse(outcome.response, 'device_token', this.#options.settings));
     if (polled.kind !== 'misconfigured') return polled;
     return { ...polled, detail: clientRefusedText(polled.detail, this.#hintContext(server, 'device_token')) };
@@ -263,8 +259,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
         `the portal has no authorization endpoint: add portals.${this.#options.credentialLocation.portal}.authorization_endpoint`,
       );
     if (redirectUri === null) {
-      const detail = 'the hub has no address on the home network that the portal could redirect to';
-      return { kind: 'unreachable', detail, retryAfter: null, portalTime: null };
+      return unreachable({ detail: 'the hub has no address on the home network that the portal could redirect to' });
     }
     const link = await createAuthorizationLink({
       endpoint,
@@ -307,7 +302,7 @@ export class OAuth2Portal implements Portal, InspectedPortal, AsyncDisposable {
     if (signal?.aborted) return NOT_WAITED_FOR;
     const begun = clock.now();
     const outcome = await sender.send({ server, operation: 'device_authorization', form, limits: POLL_LIMITS });
-    if (outcome.kind !== 'answer') return { ...outcome, kind: 'unreachable', retryAfter: null, portalTime: null };
+    if (outcome.kind !== 'answer') return unreachable(outcome);
     const { status, body, retryAfter, portalTime, redirect } = outcome.response;
     const ownCode = parseErrorCode(outcome.response, settings.errorCodes);
     const error = standardErrorCode(ownCode, settings.errorCodes) ?? ownCode;

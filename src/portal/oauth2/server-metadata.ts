@@ -5,6 +5,7 @@ import type { Unreachable } from '../../core/portals/portal.ts';
 import type { MovedEndpoint } from '../../core/portals/portal-status.ts';
 import { isLoopbackHost } from '../../system/addresses.ts';
 import type { PooledHttpClient } from '../http.ts';
+import { unreachable } from '../responses.ts';
 import { parseBody } from '../token-response.ts';
 import type { Endpoints, OAuth2Settings } from './settings.ts';
 
@@ -217,7 +218,10 @@ async function fetchDocument(issuer: string, http: PooledHttpClient): Promise<Fe
   let page: Unavailable | null = null;
   for (const address of metadataAddresses(issuer)) {
     const exchange = await http.send('GET', address);
-    if (exchange.kind !== 'answer') return { document: null, problem: connectionProblem(exchange) };
+    if (exchange.kind !== 'answer') {
+      const detail = `discovery: ${exchange.detail}`;
+      return { document: null, problem: unreachable({ ...exchange, detail }) };
+    }
     const { status, body, retryAfter, portalTime, redirect } = exchange.response;
     const target = redirect === undefined ? '' : `, a redirect to ${redirect}`;
     problem = { ...unavailable(`discovery: HTTP ${status} at ${issuer}${target}`), retryAfter, portalTime };
@@ -255,14 +259,8 @@ function describeUnusable(body: string, issuer: string): string {
 /** Why there is no metadata. `isOther`: the server answers, but is not that issuer. */
 type Unavailable = Unreachable & { readonly portalTime: number | null; readonly isOther?: true };
 
-type Exchange = Awaited<ReturnType<PooledHttpClient['send']>>;
-
-function connectionProblem({ detail, certificateError }: Exclude<Exchange, { kind: 'answer' }>): Unavailable {
-  return { ...unavailable(`discovery: ${detail}`), ...(certificateError && { certificateError }) };
-}
-
 function unavailable(detail: string): Unavailable {
-  return { kind: 'unreachable', detail, retryAfter: null, portalTime: null };
+  return unreachable({ detail });
 }
 
 /** A document is trusted for the issuer that it was fetched from only if it names that issuer (RFC 8414, 3.3). */
