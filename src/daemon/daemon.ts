@@ -13,7 +13,6 @@ import { startWithSite } from './site-wait.ts';
 import { statusLine } from './status-line.ts';
 import { feedWatchdog } from './watchdog.ts';
 
-/** What {@link runDaemon} needs. */
 interface DaemonOptions {
   readonly configuration: Configuration;
   readonly log: Log;

@@ -8,7 +8,6 @@ const RETRY_INTERVAL = 2000;
 /** How often that is logged, in ms. */
 const LOG_INTERVAL = 60_000;
 
-/** What {@link startWithSite} needs. */
 interface SiteWaitOptions {
   readonly configuration: Pick<Configuration, 'site'>;
   readonly log: Log;

@@ -6,7 +6,6 @@ import { version } from '../system/version.ts';
 import type { HubEndpoints } from './hub-endpoints.ts';
 import type { Identity } from './identity.ts';
 
-/** What {@link createHubAdvertiser} needs. */
 interface HubAdvertiserContext {
   readonly environment: Environment;
   /** The hub's name, as configured. */

@@ -9,7 +9,6 @@ import { SiteUpkeep } from './site/site-upkeep.ts';
 import { SlowStoreMonitor } from './slow-store-monitor.ts';
 import { StoreMaintenance } from './store-maintenance.ts';
 
-/** What {@link openStoreUpkeep} needs. */
 interface StoreUpkeepContext {
   readonly environment: Environment;
   readonly store: Pick<BrokerStore, 'site' | 'writeProblem' | 'watch' | 'holdLease'>;

@@ -138,7 +138,6 @@ export function clientUnchecked(why: string): PortalCheck {
   return { name: 'client', result: 'warn', detail: `it is not known whether the portal accepts the hub: ${why}` };
 }
 
-/** What {@link checkConnections} needs. */
 interface ConnectionContext {
   readonly route: PortalRoute;
   /** The hub's clock, in ms since 1970. */

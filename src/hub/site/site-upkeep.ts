@@ -10,7 +10,6 @@ const HOUSEKEEPING_INTERVAL = 900_000;
 /** How often the database is cleaned up, in ms: it keeps the changes of two hours. */
 const CLEAN_UP_INTERVAL = 60 * 60_000;
 
-/** What {@link SiteUpkeep} needs. */
 interface SiteUpkeepContext {
   readonly site: SiteStore;
   readonly store: Pick<BrokerStore, 'writeProblem' | 'watch' | 'holdLease'>;

@@ -131,7 +131,6 @@ export class MdnsAdvertiser implements AsyncDisposable {
   }
 }
 
-/** Options of a {@link SegmentAdvertiser}. */
 interface SegmentAdvertiserOptions extends Omit<MdnsResponderOptions, 'onRenamed' | 'onLost'> {
   readonly httpsPort: number;
   /** The current keys of the TXT record besides `txtvers` and `id`. */

@@ -28,7 +28,6 @@ interface AnnouncedNames {
   readonly contested: readonly string[];
 }
 
-/** Options for finding free names. */
 interface FreeNamesOptions extends ProbeOptions {
   /** The unique records of the hub under these names: see `uniqueRecords`. */
   recordsOf(instance: string, host: string): readonly ResourceRecord[];

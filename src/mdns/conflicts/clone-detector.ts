@@ -2,7 +2,6 @@ import { X509Certificate } from 'node:crypto';
 import { connect } from 'node:tls';
 import type { Clock, Timers } from '../../core/clock.ts';
 
-/** Options of a {@link CloneDetector}. */
 interface CloneDetectorOptions {
   /** The hub's current CA certificate, PEM. A former one proves nothing, because its key may have been stolen. */
   caCertificate(): string;

@@ -2,7 +2,6 @@ import { messageOf } from '../../core/failure.ts';
 import type { Log } from '../../core/log.ts';
 import { SerialQueue } from '../../system/serial-queue.ts';
 
-/** Options of an {@link AddressChangeHandler}. */
 interface AddressChangeHandlerOptions {
   /** The current address; null while there is none. */
   address(): string | null;

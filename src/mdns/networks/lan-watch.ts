@@ -32,7 +32,6 @@ interface LanListeners {
   onTopologyChange?(now: LanState): void;
 }
 
-/** Options of {@link watchLan}. */
 interface LanWatchOptions {
   /** Reads the network: {@link readLan} with the configured setting. */
   read(): LanState;

@@ -33,7 +33,6 @@ export interface HostAddress {
   readonly address: string;
 }
 
-/** Options of {@link findSegments}. */
 interface SegmentOptions extends LanAddressOptions {
   /** `lan.listen`: an address that the hub does not listen on is not announced. */
   readonly listen: readonly string[];
