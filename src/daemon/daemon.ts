@@ -26,9 +26,8 @@ interface DaemonOptions {
   onHubStarted?(hub: Hub): Promise<void>;
 }
 
-/** How often the status line is updated, and how soon after an event, in ms. */
+/** How often the status line is updated, in ms. */
 const STATUS_INTERVAL = 10_000;
-const STATUS_DELAY = 500;
 
 /** The running hub, and its reported status. */
 interface DaemonState {
@@ -57,7 +56,7 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
   const ended = new AbortController();
   void stopRequested.then(() => ended.abort());
   const current: DaemonState = { hub: null, isWaiting: false, statusLine: '' };
-  using updates = startStatusUpdates(options, current);
+  using _updates = startStatusUpdates(options, current);
   for (let plan: HubStartPlan | null = { configuration: options.configuration }; plan !== null; ) {
     const started = await startPlannedHub(plan, options, ended.signal, (reason) =>
       reportWaiting(reason, service, current),
@@ -73,7 +72,6 @@ export async function runDaemon(options: DaemonOptions): Promise<void> {
     current.hub = hub;
     current.statusLine = await readStatusLine(hub);
     service.ready(current.statusLine);
-    hub.onEvent(() => updates.reportSoon());
     await options.onHubStarted?.(hub);
     const next = await raceWithAbort<Reload | 'restart'>(
       ended.signal,
@@ -148,41 +146,30 @@ function reportWaiting(reason: string, service: SystemdNotifier, current: Daemon
   current.statusLine = line;
 }
 
-/** Reports the status of the running hub to the service manager, at intervals and soon after an event. */
-function startStatusUpdates(
-  { service, log }: DaemonOptions,
-  current: DaemonState,
-): Disposable & { reportSoon(): void } {
+/** Reports the status of the running hub to the service manager, and that it works. */
+function startStatusUpdates({ service, log }: DaemonOptions, current: DaemonState): Disposable {
   const timers: Timers = systemTimers;
   const parts = new DisposableStack();
-  if (!service.isAvailable) return Object.assign(parts, { reportSoon: () => undefined });
+  if (!service.isAvailable) return parts;
   const overdueMs = () => current.hub?.overdueMs ?? 0;
   const hasHub = () => current.hub !== null || current.isWaiting;
   parts.use(feedWatchdog({ service, overdueMs, hasHub, log, timers, now: monotonicNow }));
   let disarm: () => void = () => undefined;
-  let isSoon = false;
   const report = async () => {
-    isSoon = false;
     const { hub } = current;
     const line = hub === null ? current.statusLine : await readStatusLine(hub);
     if (line !== current.statusLine && hub === current.hub) {
       current.statusLine = line;
       service.status(line);
     }
-    arm(isSoon ? STATUS_DELAY : STATUS_INTERVAL);
+    if (!parts.disposed) arm();
   };
-  const arm = (delay: number) => {
-    disarm();
-    disarm = timers.after(delay, () => void report());
+  const arm = () => {
+    disarm = timers.after(STATUS_INTERVAL, () => void report());
   };
-  arm(STATUS_INTERVAL);
+  arm();
   parts.defer(() => disarm());
-  const reportSoon = () => {
-    // A further event does not postpone the report.
-    if (!isSoon) arm(STATUS_DELAY);
-    isSoon = true;
-  };
-  return Object.assign(parts, { reportSoon });
+  return parts;
 }
 
 /**

@@ -54,8 +54,6 @@ export interface Hub extends AsyncDisposable {
   readonly restartRequested: Promise<void>;
   /** How long the next planned task has been due, in ms on the boot clock. */
   readonly overdueMs: number;
-  /** Calls `listener` after every event of an appliance, which may have changed its state. */
-  onEvent(listener: () => void): void;
   /**
    * Call this before disposing of a hub that another one replaces. Starts no further refresh, and waits until requests
    * to the portal have ended and their results are on disk. The hub still issues tokens meanwhile.
@@ -340,7 +338,6 @@ export async function startHub(
     get overdueMs() {
       return scheduler.overdue;
     },
-    onEvent: (listener) => events.subscribe(listener),
     async handOver(next) {
       await drain(broker, timers, ended.signal);
       // While the hub still issues tokens: a hook that hangs would keep appliances waiting for the next hub.

@@ -25,15 +25,6 @@ test.skipIf(systemdSkipReason)(
     await socket.waitForAssignment('STATUS=1 unpaired');
     await hub.pair('wallbox', emulator);
     await socket.waitForAssignment('STATUS=1 active');
-    // The line changes soon after each event. At the next regular check it would take twenty keep-alives for each.
-    const earlier = socket.valuesOf('WATCHDOG').length;
-    for (const line of ['1 unpaired', '1 active']) {
-      const before = socket.valuesOf('STATUS').length;
-      if (line === '1 active') await hub.pair('wallbox', emulator);
-      else await hub.ask((control) => control.request('unpair', { name: 'wallbox' }));
-      await eventually(async () => socket.valuesOf('STATUS').slice(before).includes(line));
-    }
-    expect(socket.valuesOf('WATCHDOG').length - earlier).toBeLessThan(20);
     const keepAlives = socket.valuesOf('WATCHDOG').length;
     await eventually(async () => socket.valuesOf('WATCHDOG').length >= keepAlives + 3);
 
