@@ -73,17 +73,9 @@ export function servePermitted(
 
 /** Whether a request has exactly one Host header, and no absolute URL, which would override it (RFC 9112, 3.2). */
 function isWellFormed({ rawHeaders, url }: IncomingMessage): boolean {
-  return countHostHeaders(rawHeaders) <= 1 && url?.startsWith('/') === true;
-}
-
-/** @param headers alternating names and values, as received */
-function countHostHeaders(headers: readonly string[]): number {
-  let count = 0;
-  for (let index = 0; index < headers.length; index += 2) {
-    const name = headers[index] ?? '';
-    if (name.length === 4 && name.toLowerCase() === 'host') count += 1;
-  }
-  return count;
+  // Names and values alternate.
+  const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host');
+  return hosts.length <= 1 && url?.startsWith('/') === true;
 }
 
 /** The HTTP status for an uncaught error. */

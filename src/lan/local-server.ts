@@ -13,7 +13,7 @@ export interface LocalServerOptions extends Pick<OptionalServerOptions, 'port' |
   readonly service: LanService;
   /** The address of the hub's page, without a trailing slash. */
   page(): string;
-  readonly usedAssertions?: AssertionReplayCache;
+  readonly usedAssertions: AssertionReplayCache;
   readonly log: Log;
   readonly clock: Clock;
 }

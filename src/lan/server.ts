@@ -31,8 +31,8 @@ export interface LanServerOptions {
   /** The current CA, and during a rotation the old one. */
   ca(): Pick<CaStatus, 'certificate' | 'old'>;
   readonly leaf: LeafPem;
-  /** The assertions that earlier hubs in this process have accepted; default: none. */
-  readonly usedAssertions?: AssertionReplayCache;
+  /** The assertions that this hub and earlier ones in this process have accepted. */
+  readonly usedAssertions: AssertionReplayCache;
   readonly log: Log;
   readonly clock: Clock;
   readonly timers: Timers;

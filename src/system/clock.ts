@@ -104,15 +104,12 @@ export async function withTimeout<Result>(
   }
 }
 
-const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+/** In ms. */
+const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** Parses a duration such as "5s", "15m", "2h" or "1d". @returns milliseconds; null if the text is no duration */
 export function parseDuration(text: string): number | null {
-  const [, digits, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  if (digits === undefined || !isUnit(unit)) return null;
-  return Number(digits) * UNITS[unit];
-}
-
-function isUnit(unit: string | undefined): unit is keyof typeof UNITS {
-  return unit !== undefined && Object.hasOwn(UNITS, unit);
+  const [, digits, letter = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const unit = UNITS[letter];
+  return unit === undefined ? null : Number(digits) * unit;
 }

@@ -7,6 +7,7 @@ import type { LogFields } from '../../src/core/log.ts';
 import { Secret } from '../../src/core/secret.ts';
 import type { SetupAccess } from '../../src/core/setup-access.ts';
 import { ListeningSocketPool } from '../../src/lan/listening-socket-pool.ts';
+import { AssertionReplayCache } from '../../src/lan/oauth/assertion-replay-cache.ts';
 import { type LanServer, type LanServerOptions, startLanServer } from '../../src/lan/server.ts';
 import { openPages } from '../../src/page/pages.ts';
 import { systemTimers } from '../../src/system/clock.ts';
@@ -91,6 +92,7 @@ export class LanServerHarness implements AsyncDisposable {
       log: home.log,
       clock: home.clock,
       timers: systemTimers,
+      usedAssertions: new AssertionReplayCache(),
       ...others,
     });
     resources.use(server);

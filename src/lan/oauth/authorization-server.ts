@@ -21,7 +21,7 @@ import { serveTokenEndpoint } from './token.ts';
 /** What the endpoints of one listener need. */
 interface OAuthEndpointsOptions extends RateLimiterContext, Pick<FormEndpointContext, 'page'> {
   readonly isOwn: OwnHostPredicate;
-  readonly usedAssertions?: AssertionReplayCache | undefined;
+  readonly usedAssertions: AssertionReplayCache;
 }
 
 /** Registers the OAuth endpoints for appliances. */

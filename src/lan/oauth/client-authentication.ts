@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import type { Appliance } from '../../core/appliances/appliance.ts';
 import type { LanService } from '../../core/lan-service.ts';
 import { verifySecretHash } from '../../system/secret-hash.ts';
-import { AssertionReplayCache } from './assertion-replay-cache.ts';
+import type { AssertionReplayCache } from './assertion-replay-cache.ts';
 import type { ClientAssertionVerifier } from './client-assertion.ts';
 import { type ClientAuthenticationResult, invalidClient, invalidRequest } from './client-authentication-result.ts';
 
@@ -22,12 +22,12 @@ export type ClientAuthenticator = (
 /**
  * Authenticates appliances by HTTP Basic (`client_secret_basic`), by a secret in the form (`client_secret_post`) or by
  * a signed assertion (`private_key_jwt`).
- * @param usedAssertions the assertions that earlier hubs in this process have accepted
+ * @param usedAssertions the assertions that this hub and earlier ones in this process have accepted
  */
 export function createClientAuthenticator(
   service: LanService,
   isOwn: OwnHostPredicate,
-  usedAssertions = new AssertionReplayCache(),
+  usedAssertions: AssertionReplayCache,
 ): ClientAuthenticator {
   // Few appliances have a key, and a hub without one does not need to load what checks signatures.
   let verifier: Promise<ClientAssertionVerifier> | null = null;

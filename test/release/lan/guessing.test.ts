@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Administration } from '../../../src/core/administration.ts';
 import { createHttpApp } from '../../../src/lan/http-app.ts';
+import { AssertionReplayCache } from '../../../src/lan/oauth/assertion-replay-cache.ts';
 import { serveOAuthEndpoints } from '../../../src/lan/oauth/authorization-server.ts';
 import { openPages } from '../../../src/page/pages.ts';
 import { systemTimers } from '../../../src/system/clock.ts';
@@ -41,7 +42,9 @@ async function openApp(harness: BrokerHarness): Promise<FastifyInstance> {
     log,
   });
   const app = createHttpApp(pages, log);
-  serveOAuthEndpoints(app, service, { isOwn: () => true, page: () => 'https://hub.example', clock, log });
+  const usedAssertions = new AssertionReplayCache();
+  const page = () => 'https://hub.example';
+  serveOAuthEndpoints(app, service, { isOwn: () => true, page, usedAssertions, clock, log });
   pages.registerHttpsRoutes(app);
   await app.ready();
   onTestFinished(() => app.close());
