@@ -16,7 +16,7 @@ import type { MdnsAdvertiser } from '../mdns/announcing/advertiser.ts';
 import { mapInSlices } from '../system/slices.ts';
 import type { HubEndpoints } from './hub-endpoints.ts';
 import { openHubProblems } from './hub-problems.ts';
-import type { HubStore, LocalStore } from './hub-store.ts';
+import type { HubStore, LocalStore } from './open-state.ts';
 import { createPortalAdministration, type PortalAdministrationContext } from './portals/portal-administration.ts';
 import { findHubToRemove, siteStatus } from './site/site-status.ts';
 

@@ -11,7 +11,7 @@ import { capitalize } from '../core/letter-case.ts';
 import { NO_PORTAL } from '../core/portals/portal-status.ts';
 import type { MdnsAdvertiser } from '../mdns/announcing/advertiser.ts';
 import type { CommitSummary, CommitTimes } from '../store/sqlite/commit-times.ts';
-import type { LocalStore } from './hub-store.ts';
+import type { LocalStore } from './open-state.ts';
 import type { Portals } from './portals/connect-portals.ts';
 import { findMissingHubs } from './site/site-status.ts';
 

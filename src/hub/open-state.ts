@@ -1,15 +1,27 @@
-import type { Environment } from '../broker/ports.ts';
+import type { BrokerStore, Environment } from '../broker/ports.ts';
 import type { Configuration } from '../configuration/configuration.ts';
 import { messageOf } from '../core/failure.ts';
+import type { BackupStore } from '../store/backup/backup-store.ts';
 import { STORE_KEY_BYTES } from '../store/keys/sealing.ts';
-import { openStoreWithKeys } from '../store/sqlite/key-rotation.ts';
+import { type KeyRotation, openStoreWithKeys } from '../store/sqlite/key-rotation.ts';
 import { writeSnapshot } from '../store/sqlite/snapshot.ts';
+import type { SqliteStore } from '../store/sqlite/sqlite-store.ts';
 import { describeVolatileState, ensureStateDirectory, requireVolume } from '../store/state-directory.ts';
 import { isInContainer } from '../system/container.ts';
 import { hubAddresses } from './hub-endpoints.ts';
-import type { HubStore, LocalStore } from './hub-store.ts';
 import { type Identity, loadIdentity } from './identity.ts';
 import { openSiteStore } from './site/open-site-store.ts';
+
+/** The store of a hub: SQLite in its state directory, or the database of its site. */
+export interface HubStore extends BrokerStore, BackupStore {}
+
+/** What only a hub on SQLite has: the files of its store, and the key that it can replace. */
+export interface LocalStore {
+  readonly store: SqliteStore;
+  readonly keyRotation: KeyRotation;
+  /** Why nothing in the state directory outlives a reboot; null if it does. */
+  readonly volatileReason: string | null;
+}
 
 /** The store, and the identity that it holds. */
 interface OpenedState {

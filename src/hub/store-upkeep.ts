@@ -4,7 +4,7 @@ import type { EmitEvent } from '../core/reports/history.ts';
 import type { OwnSiteEntry } from '../core/site.ts';
 import type { Counters } from '../metrics/counters.ts';
 import { DiskSpaceMonitor } from './disk-space-monitor.ts';
-import type { LocalStore } from './hub-store.ts';
+import type { LocalStore } from './open-state.ts';
 import { SiteUpkeep } from './site/site-upkeep.ts';
 import { SlowStoreMonitor } from './slow-store-monitor.ts';
 import { StoreMaintenance } from './store-maintenance.ts';

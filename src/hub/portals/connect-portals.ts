@@ -71,9 +71,10 @@ export async function connectPortals(
       const { defaultScope = null } = configuration.type === 'oauth2' ? configuration.settings : {};
       const scope = defaultScope === null ? {} : { defaultScope };
       const preset = configuration.type === 'oauth2' ? configuration.preset : null;
+      const digest = clientDigest(configuration);
       return [
         name,
-        { portal, identity, credentialLocation, ...policy, ...scope, ...(preset && { preset: preset.name }) },
+        { portal, identity, credentialLocation, digest, ...policy, ...scope, ...(preset && { preset: preset.name }) },
       ] as const;
     }),
   );
@@ -99,13 +100,10 @@ export async function connectPortals(
       return { describeLogin: () => portal.describeLogin(), check };
     },
     clients: new Map(
-      configurations.flatMap((configuration) => {
-        const entry = connected.get(configuration.name);
-        if (entry === undefined) return [];
-        const { portal, credentialLocation } = entry;
-        const digest = clientDigest(configuration);
-        return [[configuration.name, { digest, credentialLocation, probeClient: () => portal.probeClient() }] as const];
-      }),
+      entries.map(([name, { portal, credentialLocation, digest }]) => [
+        name,
+        { digest, credentialLocation, probeClient: () => portal.probeClient() },
+      ]),
     ),
     nameOf: (wanted) => [...connected].find(([, { identity }]) => samePortal(identity, wanted))?.[0],
     async [Symbol.asyncDispose]() {
