@@ -22,8 +22,8 @@ export const PASSPHRASE_RULE = `at least ${MIN_PASSPHRASE_LENGTH} characters, ${
 export const PAGE_SESSIONS_SETTING = 'page_sessions';
 
 /**
- * The setting with the notices that were sent. Backups leave it out: its notices would be about problems that are long
- * over.
+ * The setting with the notices that were sent about connections and appliances. Backups leave it out: its notices would
+ * be about problems that are long over.
  */
 export const NOTICES_SETTING = 'notices';
 

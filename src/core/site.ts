@@ -1,7 +1,7 @@
 /** The setting with the certificate that a hub serves, and its key. */
 export const LEAF_SETTING = 'leaf';
 
-/** On a site: the setting with the notices that a hub has sent about itself. */
+/** The setting with the notices that a hub has sent about itself. */
 export const HUB_NOTICES_SETTING = 'notices_of_hub';
 
 /** On a site: the setting with what the configuration of a hub declared at its last start. */
