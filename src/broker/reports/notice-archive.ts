@@ -185,7 +185,7 @@ export class NoticeArchive {
       if (!this.#hasUnsaved) this.#context.environment.log.warn('notices_not_stored', { error: messageOf(error) });
       this.#hasUnsaved = true;
       // While it keeps the lease, nobody else reports them.
-      this.#isReporter = await this.#context.store.holdLease('notices').catch(() => false);
+      this.#isReporter &&= await this.#context.store.holdLease('notices').catch(() => false);
       return new Set(keys.filter((key) => this.isReportedHere(key)));
     }
   }
