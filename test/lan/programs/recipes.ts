@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { runCommand } from '../../project/checkout.ts';
 import { scaleDeadline } from '../../support/deadlines.ts';
+import { reservePort } from '../../support/hub-process.ts';
 import { GO_CACHE, SHARED_CACHE } from '../../support/program.ts';
 import { missingPackages } from '../clients/programs.ts';
 import { startIobroker } from './iobroker.ts';
@@ -57,6 +58,9 @@ async function withoutTelegraf(): Promise<string | null> {
   if (status === 0) return null;
   return `go could not build Telegraf, which needs Go 1.25: ${stderr.trim().split('\n').at(-1) || 'there is no go'}`;
 }
+
+/** A whole evcc, built by hand; undefined: the library of its token source alone. It announces itself on the network. */
+const EVCC = process.env['LATCHKEY_TEST_EVCC'];
 
 const IOBROKER = ['iobroker.js-controller@7.1.1', 'iobroker.javascript@9.1.1'];
 const HOMEBRIDGE = ['homebridge@1.11.4', 'homebridge-dummy@2.1.1'];
@@ -153,18 +157,26 @@ export const RECIPES: readonly Recipe[] = [
     heading: 'evcc',
     trust: 'Environment=SSL_CERT_FILE=/etc/latchkey-ca.pem',
     skipReason: () =>
-      missingPackages('golang.org/x/oauth2').length === 0 ? null : 'without Go and golang.org/x/oauth2',
-    // evcc's own code can't be had from the registries. Its token source is this library with these three values.
+      EVCC !== undefined || missingPackages('golang.org/x/oauth2').length === 0
+        ? null
+        : 'without Go and golang.org/x/oauth2',
     async start(kitchen) {
-      const [meters = ''] = kitchen.blocks('yaml');
-      const value = (key: string) => new RegExp(`^ +${key}: (.*)$`, 'm').exec(meters)?.[1] ?? '';
+      const [configuration = ''] = kitchen.blocks('yaml');
+      const trust = environment(kitchen.trust?.replace('Environment=', '') ?? null);
+      if (EVCC !== undefined) {
+        const ports = `network: {port: ${await reservePort()}}\nocpp: {port: ${await reservePort()}}\n`;
+        const file = await kitchen.write('evcc.yaml', `${ports}interval: 1s\n${configuration}`);
+        return kitchen.spawn(EVCC, ['--config', file, '--database', join(kitchen.folder, 'evcc.db')], trust);
+      }
+      // evcc can't be had from the registries. Its token source is this library with these three values.
+      const value = (key: string) => new RegExp(`^ +${key}: (.*)$`, 'm').exec(configuration)?.[1] ?? '';
       const program = join(kitchen.folder, 'token-source');
       const env = { ...process.env, GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOCACHE: GO_CACHE };
       const source = join(import.meta.dirname, 'token-source/main.go');
       const built = await runCommand('/usr/bin/go', ['build', '-o', program, source], { env });
       if (built.status !== 0) throw new Error(built.stderr);
       const args = ['uri', 'clientid', 'clientsecret', 'tokenurl'].map(value);
-      return kitchen.spawn(program, args, environment(kitchen.trust?.replace('Environment=', '') ?? null));
+      return kitchen.spawn(program, args, trust);
     },
   },
   {
