@@ -81,7 +81,7 @@ describe('an access token that the cloud API rejects', () => {
     expect(Number(none.headers['retry-after'])).toSatisfy((s: number) => s >= 1 && s <= 60);
     const status = await hub.appliance('oven');
     expect(status).toMatchObject({ state: 'retrying', expires_in: 0, problem: { code: 'portal_rejected' } });
-    expect(status.problem?.message).toMatch(/^An appliance reported that the cloud rejects .* within \d+ s$/);
+    expect(status.problem?.message).toMatch(/^An appliance reported that the portal rejects .* within \d+ s$/);
     expect(status.refresh_in).toSatisfy((s: number) => s >= 1 && s <= 60);
     expect(refreshes()).toBe(before);
     expect(await hub.ask((control) => control.request('refresh', { name: 'oven' }))).toMatchObject({

@@ -65,7 +65,7 @@ test.each(allClouds())('the preset $name is complete', (preset) => {
   if (['grace', 'reusable', 'unchanged'].includes(rotation.refresh_token)) {
     expect(settings.retry_lost_answer).toBe('early');
   }
-  if (register !== null && redirect !== null && redirect !== 'fixed') {
+  if (register !== null && redirect !== null && redirect !== 'fixed' && settings.login !== 'device') {
     expect(register.steps.join(), 'the step that registers the redirect URI').toContain('{redirect_uri}');
   }
 });
