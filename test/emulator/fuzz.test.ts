@@ -8,7 +8,7 @@ import { IS_LONG_FORM } from '../support/long.ts';
 rememberSecrets([...CLIENTS, ...USERS].map(({ secret }) => secret));
 
 /** The long form sends enough requests for every member of every request to occur, and each operation to succeed. */
-const REQUESTS = IS_LONG_FORM ? 20_000 : 2000;
+const REQUESTS = IS_LONG_FORM ? 20_000 : 3000;
 
 test(`${REQUESTS} mutated requests neither stop the emulator nor get a 5xx or a secret from it`, async () => {
   await using subject = await startEmulatorSubject();
@@ -19,7 +19,7 @@ test(`${REQUESTS} mutated requests neither stop the emulator nor get a 5xx or a 
   for (const status of [200, 303, 400, 401, 404, 405]) expect(found.statuses.get(status), `${status}`).toBeTruthy();
   expect(found.operations.all.length).toBeGreaterThan(25);
   const neverGood = found.operations.all.filter(({ good }) => good === 0).map(({ name }) => name);
-  expect(neverGood.length, neverGood.join()).toBeLessThanOrEqual(IS_LONG_FORM ? 0 : 4);
+  expect(neverGood.length, neverGood.join()).toBeLessThanOrEqual(IS_LONG_FORM ? 0 : 5);
   if (IS_LONG_FORM) expect(found.operations.all.filter(({ unsent }) => unsent.size > 0)).toEqual([]);
   expect(output.at(-1)).toMatch(/^100 % {2}\d+ requests, \d+\/s; 200: \d+/);
   expect(subject.ended()).toBeNull();
@@ -41,7 +41,7 @@ test('the fuzzer reports a 5xx at once, shrinks it, and reproduces it from its s
   const output: string[] = [];
   const run = {
     requests: 1000,
-    seed: 8,
+    seed: 2,
     print: (text: string) => output.push(text),
     // Called after the valid flows that each part begins with.
     stopped: () => {
@@ -55,7 +55,7 @@ test('the fuzzer reports a 5xx at once, shrinks it, and reproduces it from its s
   expect(problems[0]).toMatch(
     /^GET \/api\/whoami answered 500\n[\s\S]*the smallest batch that reproduces it has \d requests?\n/,
   );
-  const path = / --seed 8 --path ([\d:]+);/.exec(problems[0] ?? '')?.[1] ?? '';
+  const path = / --seed 2 --path ([\d:]+);/.exec(problems[0] ?? '')?.[1] ?? '';
   spoil = false;
   const [again] = (await fuzz(subject, { ...run, path })).problems;
   expect(again).toMatch(/^GET \/api\/whoami answered 500\n/);
