@@ -118,7 +118,7 @@ export function createLanService(
       }
       const issued = await broker.tokenIssuer.issue(connection, scope, { minTtl, deadline });
       // It may have been removed, or have got another connection, while it waited for a refresh.
-      const isUnchanged = appliances.usersOf(connection).some((user) => user.id === id);
+      const isUnchanged = appliances.isUser(id, connection);
       const result: TokenResult = isUnchanged ? issued : { kind: 'not_paired' };
       if (result.kind === 'token') broker.usageRecorder.record(id, connection);
       tokenRequested(id, result.kind);

@@ -71,6 +71,11 @@ export class Appliances {
     return this.#byClientId.get(clientId);
   }
 
+  /** Whether an appliance exists and uses a connection. @param appliance its id @param connection its id */
+  isUser(appliance: string, connection: string): boolean {
+    return this.#byConnection.get(connection)?.has(appliance) === true;
+  }
+
   /** The appliances that use a connection, sorted by name. @param connection its id */
   usersOf(connection: string): Appliance[] {
     return [...(this.#byConnection.get(connection) ?? [])].flatMap((id) => this.#byId.get(id) ?? []).sort(byName);

@@ -77,7 +77,9 @@ export class Connections {
 
   /** The connections that an appliance uses: one, or several. */
   allOfAppliance(appliance: Pick<Appliance, 'connection' | 'more'>): readonly Connection[] {
-    return connectionIds(appliance).flatMap((id) => this.#byId.get(id) ?? []);
+    return connectionIds(appliance)
+      .map((id) => this.#byId.get(id))
+      .filter((found) => found !== undefined);
   }
 
   /**

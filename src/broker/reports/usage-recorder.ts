@@ -107,8 +107,7 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
     const now = this.#context.environment.clock.now();
     const offset = this.#offset(now);
     const { written, runs } = this.#usage.get(appliance) ?? this.#add(appliance);
-    const ofConnection = runs.filter((one) => one.connection === connection);
-    const run = ofConnection.at(-1);
+    const run = runs.findLast((one) => one.connection === connection);
     if (run !== undefined && utcDay(offset + run.last) === utcDay(offset + now.uptime)) {
       run.last = now.uptime;
       run.count += 1;
@@ -119,8 +118,8 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
       scheduler.plan(FIRST_WRITE_TASK, now.uptime + FIRST_WRITE_DELAY, () => void this.#writeConfirmed());
     }
     runs.push({ connection, first: now.uptime, last: now.uptime, count: 1 });
-    const [oldest] = ofConnection;
-    if (oldest !== undefined && ofConnection.length >= MAX_RUNS) runs.splice(runs.indexOf(oldest), 1);
+    const oldest = runs.filter((one) => one.connection === connection).at(-1 - MAX_RUNS);
+    if (oldest !== undefined) runs.splice(runs.indexOf(oldest), 1);
   }
 
   /**

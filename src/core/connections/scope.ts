@@ -34,6 +34,7 @@ export function sameScope(a: string | null, b: string | null): boolean {
 
 /** Whether a requested scope asks for nothing beyond another one (RFC 6749, 3.3). */
 export function isWithinScope(requested: string | null, other: string | null): boolean {
+  if (requested === null || requested === other) return true;
   const names = new Set(scopeNames(other));
   return scopeNames(requested).every((name) => names.has(name));
 }

@@ -8,8 +8,8 @@ export const CONNECTION_PATH = '/connections/:connection';
  * @param path the connection in the path; undefined if it has none
  */
 export function requestedConnections(path: string | undefined, body: string): readonly string[] {
-  const resources = body.includes('resource=') ? new URLSearchParams(body).getAll('resource') : [];
-  const named = resources.flatMap((resource) => {
+  if (!body.includes('resource=')) return path === undefined ? [] : [path];
+  const named = new URLSearchParams(body).getAll('resource').flatMap((resource) => {
     const [, name] = /^\/connections\/([^/]+)\/?$/.exec(URL.parse(resource)?.pathname ?? '') ?? [];
     return name ?? [];
   });
