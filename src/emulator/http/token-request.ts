@@ -51,12 +51,10 @@ export async function readClientRequest(
     return { problem: invalidRequest(`the body must be ${FORM_MEDIA_TYPE}`) };
   if (form === null) return { problem: invalidRequest('a parameter is repeated') };
   const takesProof = oauth2 && (endpoint === 'token' || endpoint === 'par');
-  const [authentication, proof] = await Promise.all([
-    oauth2
-      ? authenticateOAuth2Client(portal, url, authorization, form)
-      : authenticateClient(portal.settings, authorization, form),
-    takesProof ? verifyProof(request, reply, null) : null,
-  ]);
+  const authentication = oauth2
+    ? await authenticateOAuth2Client(portal, url, authorization, form)
+    : authenticateClient(portal.settings, authorization, form);
+  const proof = takesProof ? await verifyProof(request, reply, null) : null;
   if ('problem' in authentication) {
     portal.audit.recordFailedAuthentication(named, authenticationMethod(authorization, form));
     return authentication;
