@@ -6,7 +6,7 @@ import type { ReferenceClock } from '../broker/time/reference-clock.ts';
 import { confirmedTimeAt } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import { LEAF_SETTING, type SiteStore } from '../core/site.ts';
+import { LEAF_SETTING } from '../core/site.ts';
 import type { Store } from '../core/store.ts';
 import type { Leaf } from '../system/x509/certificates.ts';
 import { issueLeafInThread } from '../system/x509/issue-in-thread.ts';
@@ -20,7 +20,7 @@ export interface IssuedLeafContext {
   readonly portalClock: Pick<ReferenceClock, 'confirmed'>;
   readonly identity: { readonly ca: HubAuthority };
   /** Where the leaf is cached; `site` is left out, or null, if the CA is this hub's alone. */
-  readonly store: Pick<Store, 'setting' | 'saveSetting'> & { readonly site?: SiteStore | null };
+  readonly store: Pick<Store, 'setting' | 'saveSetting'>;
   /** The hub's own DNS names. */
   readonly names: readonly string[];
   /** The current LAN addresses. */

@@ -156,6 +156,24 @@ describe('rotation of the CA', () => {
     expect(settings).toEqual(before);
   });
 
+  it('the CA can be rotated after a write of it that failed, but is in the store all the same', async () => {
+    const store = memorySettingsStore(settings);
+    let fails = true;
+    const torn = {
+      ...store,
+      async saveSettings(values: Readonly<Record<string, string>>) {
+        await store.saveSettings(values);
+        if (fails) throw new Error('no answer');
+      },
+    };
+    await hubAuthority(first, settings);
+    const { rotation, ca } = await startRotation({ ca: await HubAuthority.load(torn, () => PERMITTED) });
+    await expect(rotation.rotate(60)).rejects.toThrow('no answer');
+    fails = false;
+    await rotation.rotate(60);
+    expect((await load()).authority).toEqual(ca.authority);
+  });
+
   it('only one of two simultaneous rotations of the CA succeeds', async () => {
     const { ca, rotation } = await startRotation();
     const [one, two] = await Promise.allSettled([rotation.rotate(60), rotation.rotate(60)]);

@@ -1,5 +1,4 @@
 import { HubAuthority } from '../../src/certificates/authority.ts';
-import type { SiteStore } from '../../src/core/site.ts';
 import type { Authority } from '../../src/system/x509/certificates.ts';
 
 /** The settings of a store, only in memory. */
@@ -16,7 +15,6 @@ export function memorySettingsStore(settings: Map<string, string>) {
       await this.saveSettings(values);
       return true;
     },
-    site: null as SiteStore | null,
   };
 }
 
