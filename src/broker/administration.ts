@@ -110,7 +110,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     // Another hub may have completed a login a moment ago.
     await store.catchUp();
     const isPaired =
-      grants.get(id) !== undefined || grants.getSuspended(id) !== undefined || store.damagedGrants.has(id);
+      grants.get(id) !== undefined || grants.getSuspended(id) !== undefined || store.grants.damaged.has(id);
     const deleted = await grants.delete(id);
     await endSessions(id);
     if (isPaired) emit({ kind: 'unpaired', connection: id, at: clock.now(), ...(user !== undefined && { user }) });
@@ -243,8 +243,8 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       // Also from the store, because a grant that is being imported is only there.
       const hasGrant = async ({ id }: Connection) =>
         (grants.get(id) ?? grants.getSuspended(id)) !== undefined ||
-        (await store.grant(id)) !== null ||
-        store.damagedGrants.has(id);
+        (await store.grants.get(id)) !== null ||
+        store.grants.damaged.has(id);
       const moved = await appliances.move(appliance, targets, hasGrant);
       for (const { id } of left) {
         await pairings.endDeviceFlows(appliance.id, id);

@@ -162,8 +162,8 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
 
   const scheduler = parts.use(new Scheduler({ clock, timers }));
   const referenceClock = new ReferenceClock({ clock, log }, predecessor?.referenceClock);
-  const historyRecorder = parts.use(new HistoryRecorder({ clock, log }, store, scheduler, referenceClock));
-  store.setHistorySource(historyRecorder);
+  const historyRecorder = parts.use(new HistoryRecorder({ clock, log }, store.history, scheduler, referenceClock));
+  store.history.setSource(historyRecorder);
   const usageRecorder = parts.use(
     await UsageRecorder.load({
       environment: { clock, log },
@@ -174,7 +174,7 @@ export async function openBroker(ports: BrokerOptions): Promise<Broker> {
       exists: (appliance) => appliances.byId(appliance) !== undefined,
     }),
   );
-  store.setUsageSource(usageRecorder);
+  store.usage.setSource(usageRecorder);
   const environment: Environment = {
     ...ports.environment,
     emit(event: ConnectionEvent) {
@@ -342,7 +342,7 @@ async function reconcile(
     if (declared?.hasMoved) movedIds.push(declared.id);
   }
   movedIds.push(...(await reconcileAppliances(declarations.appliances, declarations.file, context)));
-  const hasGrant = async (id: string) => (await store.grant(id)) !== null || store.damagedGrants.has(id);
+  const hasGrant = async (id: string) => (await store.grants.get(id)) !== null || store.grants.damaged.has(id);
   await releaseUndeclaredConnections(declarations, hasGrant, context);
   return movedIds;
 }
@@ -354,18 +354,18 @@ function reportDamage(
   applianceName: (appliance: string) => string,
   log: Log,
 ): void {
-  for (const id of store.damagedGrants) log.error('grant_damaged', { connection: connections.byId(id)?.name ?? id });
+  for (const id of store.grants.damaged) log.error('grant_damaged', { connection: connections.byId(id)?.name ?? id });
   for (const { name, damaged } of connections.list()) {
     if (damaged) log.error('connection_damaged', { connection: name, what_to_do: damagedConnectionAdvice(name) });
   }
-  for (const id of store.damagedAppliances) {
+  for (const id of store.registry.damagedAppliances) {
     log.error('appliance_damaged', {
       appliance: applianceName(id),
       what_to_do: 'its entry was damaged or changed: remove it, add it again and pair it',
     });
   }
-  for (const id of store.rejectedSessions) {
+  for (const id of store.sessions.rejected) {
     log.error('session_discarded', { appliance: applianceName(id) });
   }
-  if (store.hasRejectedInvites) log.error('invites_discarded');
+  if (store.invites.rejected.size > 0) log.error('invites_discarded');
 }

@@ -28,7 +28,7 @@ const BACKOFF = { base: 60_000, cap: 3_600_000 };
  */
 export class PortalClients implements Disposable {
   readonly #environment: Environment;
-  readonly #store: Pick<Store, 'setting' | 'saveSetting'>;
+  readonly #store: Pick<Store, 'settings'>;
   readonly #clients: ReadonlyMap<string, PortalClient>;
   readonly #rejected = new Map<string, RejectedClient>();
   /** The portals that need not be asked. */
@@ -36,11 +36,7 @@ export class PortalClients implements Disposable {
   readonly #ended = new AbortController();
 
   /** @param clients by the names of the portals */
-  constructor(
-    environment: Environment,
-    store: Pick<Store, 'setting' | 'saveSetting'>,
-    clients: ReadonlyMap<string, PortalClient>,
-  ) {
+  constructor(environment: Environment, store: Pick<Store, 'settings'>, clients: ReadonlyMap<string, PortalClient>) {
     this.#environment = environment;
     this.#store = store;
     this.#clients = clients;
@@ -85,7 +81,7 @@ export class PortalClients implements Disposable {
     const { signal } = this.#ended;
     const { timers, random } = this.#environment;
     // A store that can't be read is reported elsewhere.
-    const known = await this.#store.setting(settingOf(portal)).catch(() => digest);
+    const known = await this.#store.settings.get(settingOf(portal)).catch(() => digest);
     if (known === digest) this.#known.add(portal);
     else await timers.sleep(delay, signal);
     for (let tries = 1; !signal.aborted && !this.#known.has(portal); tries++) {
@@ -101,7 +97,7 @@ export class PortalClients implements Disposable {
     const name = settingOf(portal);
     // A store that can't be written is reported where tokens are written.
     const save = async () => {
-      if ((await this.#store.setting(name)) !== digest) await this.#store.saveSetting(name, digest);
+      if ((await this.#store.settings.get(name)) !== digest) await this.#store.settings.save({ [name]: digest });
     };
     await save().catch(() => undefined);
   }

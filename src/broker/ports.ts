@@ -1,11 +1,11 @@
-import type { PendingUsage, UsageStore } from '../core/appliances/usage.ts';
+import type { UsageStore } from '../core/appliances/usage.ts';
 import type { Clock, Timers } from '../core/clock.ts';
 import type { PortalPolicy } from '../core/grants/login-end.ts';
 import type { Log } from '../core/log.ts';
 import type { ConfiguredPortal, CredentialLocation, PortalIdentity } from '../core/portals/identity.ts';
 import type { Portal } from '../core/portals/portal.ts';
 import type { Random } from '../core/random.ts';
-import type { EmitEvent, HistoryStore, PendingHistory } from '../core/reports/history.ts';
+import type { EmitEvent, HistoryStore } from '../core/reports/history.ts';
 import type { SiteStore } from '../core/site.ts';
 import type { Store } from '../core/store.ts';
 
@@ -19,30 +19,18 @@ export interface Environment {
   readonly emit: EmitEvent;
 }
 
-/** A store that also reports what it found damaged or changed. */
-export interface BrokerStore extends Store, HistoryStore, UsageStore {
+/** The store as the hub uses it, on SQLite or on PostgreSQL. */
+export interface BrokerStore extends Store {
+  readonly history: HistoryStore;
+  readonly usage: UsageStore;
   /** What the hub shares with the other hubs of its site; null if it is alone, with SQLite. */
   readonly site: SiteStore | null;
-  /** Ids of connections whose grant can't be used. */
-  readonly damagedGrants: ReadonlySet<string>;
-  /** Ids of appliances whose entry can't be used. */
-  readonly damagedAppliances: ReadonlySet<string>;
   /** Why nothing can be written and everything is served from memory; null if the store can be written. */
   readonly writeProblem: string | null;
   /** What people are told if it can't be written: a full disk and a database that is away need different things. */
   readonly writeProblemCode: 'store_unwritable' | 'database_unavailable';
-  /** How long lines of the history may wait for another write once the true time is confirmed, in ms: long, to spare an SD card. */
-  readonly maxReportDelay: number;
   /** What replaced a damaged database, in one sentence; null if nothing did. */
   readonly recoverySummary: string | null;
-  /** Ids of the appliances with a session that the hub has not issued; such sessions are rejected. */
-  readonly rejectedSessions: ReadonlySet<string>;
-  /** Whether an invite was found, and rejected, that the hub has not issued. */
-  readonly hasRejectedInvites: boolean;
-  /** From now on every write for a connection also writes its pending history. */
-  setHistorySource(waiting: PendingHistory): void;
-  /** From now on writes for a connection also write the pending usage of its appliances. */
-  setUsageSource(waiting: PendingUsage): void;
 }
 
 /** A portal that the hub is connected to. */

@@ -208,18 +208,18 @@ interface StoredAuthority {
 
 /** Reads and writes the CA in the store. */
 class AuthoritySettings {
-  readonly #store: Pick<BrokerStore, 'settings' | 'replaceSettings'>;
+  readonly #store: Pick<BrokerStore, 'settings'>;
   /** As they were last read or written, and as writes that have failed may have left them all the same. */
   #possible: readonly Readonly<Record<string, string | null>>[] = [{}];
 
-  constructor(store: Pick<BrokerStore, 'settings' | 'replaceSettings'>) {
+  constructor(store: Pick<BrokerStore, 'settings'>) {
     this.#store = store;
   }
 
   /** @returns null if there is no CA, or its parts do not belong together */
   async read(): Promise<StoredAuthority | null> {
     const names = [KEY_SETTING, CERTIFICATE_SETTING, OLD_SETTING];
-    const found = await this.#store.settings(names);
+    const found = await this.#store.settings.getAll(names);
     this.#possible = [Object.fromEntries(names.map((name) => [name, found.get(name) ?? null]))];
     const [key, certificate, old] = names.map((name) => found.get(name));
     if (key === undefined || certificate === undefined || !keyMatchesCertificate(key, certificate)) return null;
@@ -262,7 +262,7 @@ class AuthoritySettings {
     const wanted = { ...before[0], ...values };
     this.#possible = [...before, wanted];
     for (const expected of before) {
-      if (!(await this.#store.replaceSettings(expected, values))) continue;
+      if (!(await this.#store.settings.replace(expected, values))) continue;
       this.#possible = [wanted];
       return true;
     }

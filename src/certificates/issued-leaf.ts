@@ -20,7 +20,7 @@ export interface IssuedLeafContext {
   readonly portalClock: Pick<ReferenceClock, 'confirmed'>;
   readonly identity: { readonly ca: HubAuthority };
   /** Where the leaf is cached; `site` is left out, or null, if the CA is this hub's alone. */
-  readonly store: Pick<Store, 'setting' | 'saveSetting'>;
+  readonly store: Pick<Store, 'settings'>;
   /** The hub's own DNS names. */
   readonly names: readonly string[];
   /** The current LAN addresses. */
@@ -75,7 +75,7 @@ export async function loadOrIssueLeaf(context: IssuedLeafContext, isServing: boo
     const advice = old === null ? ROTATION_ADVICE : WAITING_ADVICE;
     warnAboutExcludedNames(issued.omitted, advice, environment.log);
     leaf = issued;
-    await store.saveSetting(LEAF_SETTING, JSON.stringify({ for: wanted, leaf })).catch((error: unknown) => {
+    await store.settings.save({ [LEAF_SETTING]: JSON.stringify({ for: wanted, leaf }) }).catch((error: unknown) => {
       environment.log.debug('certificate_not_stored', {
         error: messageOf(error),
       });
@@ -92,11 +92,11 @@ export async function loadOrIssueLeaf(context: IssuedLeafContext, isServing: boo
  * @param anyAddresses whether it may be for other addresses
  */
 async function loadCachedLeaf(
-  store: Pick<Store, 'setting'>,
+  store: Pick<Store, 'settings'>,
   wanted: LeafCacheKey,
   anyAddresses: boolean,
 ): Promise<Leaf | null> {
-  const text = await store.setting(LEAF_SETTING);
+  const text = await store.settings.get(LEAF_SETTING);
   if (text === null) return null;
   const cached = v.safeParse(v.pipe(v.string(), v.parseJson(), CachedLeaf), text);
   if (!cached.success) return null;

@@ -78,60 +78,50 @@ export interface LoginWrite {
   readonly pairing: Pairing | null;
 }
 
-/**
- * The store of everything that must survive a power cut. A write that resolves is on disk. Another process may use the
- * same store, so every write of a grant names the generation that it replaces. If the store has another generation, the
- * write changes nothing and resolves with false.
- *
- * Every method rejects with a Failure `store_unwritable` or `store_unreadable`.
- */
-export interface Store {
-  /** A setting of the hub, such as its id; null if it is not set. Settings are sealed. */
-  setting(name: string): Promise<string | null>;
-  saveSetting(name: string, value: string): Promise<void>;
-  /** Saves several settings in one transaction. */
-  saveSettings(values: Readonly<Record<string, string>>): Promise<void>;
-  /** Several settings as they are at one moment, by name; those that are not set are left out. */
-  settings(names: readonly string[]): Promise<ReadonlyMap<string, string>>;
+/** The hub's settings, such as its id. They are sealed. */
+export interface SettingStore {
+  /** Null if it is not set. */
+  get(name: string): Promise<string | null>;
+  /** Several as they are at one moment, by name; those that are not set are left out. */
+  getAll(names: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /** Saves settings, by name, in one transaction. */
+  save(values: Readonly<Record<string, string>>): Promise<void>;
   /**
-   * Saves several settings in one transaction, unless another hub of a site has changed what the caller has read.
+   * Saves several in one transaction, unless another hub of a site has changed what the caller has read.
    * @param expected what was read: values by name, null for those that were not set
    * @returns false if one of them has another value; nothing has changed then
    */
-  replaceSettings(
+  replace(
     expected: Readonly<Record<string, string | null>>,
     values: Readonly<Record<string, string>>,
   ): Promise<boolean>;
+}
 
-  /** Tells `watcher` what other hubs of a site do. A hub alone has nothing to tell. */
-  watch(watcher: StoreWatcher): void;
-  /**
-   * Looks at once for what other hubs of a site have changed, and resolves when watchers have been told.
-   * @returns false if there can be no other hub
-   */
-  catchUp(): Promise<boolean>;
-  /**
-   * Takes or keeps a lease for some work, until 30 s after this call. A hub alone has all of them.
-   * @returns false if another hub has it
-   */
-  holdLease(work: SiteWork): Promise<boolean>;
-
+/** The connections and the appliances. */
+export interface RegistryStore {
+  /** Ids of appliances that can't authenticate, because their entry can't be read: remove and add them again. */
+  readonly damagedAppliances: ReadonlySet<string>;
   /** @param ids left out: all of them */
   connections(ids?: ReadonlySet<string>): Promise<Connection[]>;
   /** @param ids left out: all of them */
   appliances(ids?: ReadonlySet<string>): Promise<Appliance[]>;
   /**
-   * Writes changes of connections and appliances in one transaction, all of them or none.
+   * Writes changes in one transaction, all of them or none.
    * @returns false if a name or a client_id is taken, something to be replaced no longer exists, a connection to be
    * removed is still in use, or the invite no longer exists
    */
-  saveRegistry(change: RegistryChange): Promise<boolean>;
+  save(change: RegistryChange): Promise<boolean>;
+}
 
-  grants(): Promise<StoredGrant[]>;
+/** The grants and their refresh attempts. */
+export interface GrantStore {
+  /** Ids of connections whose grant can't be read: only a new pairing solves this. */
+  readonly damaged: ReadonlySet<string>;
+  all(): Promise<StoredGrant[]>;
   /** @param connection its id, as below */
-  grant(connection: string): Promise<StoredGrant | null>;
+  get(connection: string): Promise<StoredGrant | null>;
   /** The grants as they are stored now, by connection. @param connections their ids; null for all */
-  findGrants(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>>;
+  find(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>>;
   /**
    * Compares grants, as this hub holds them, with the database of a site: writes those again that it has lost, and
    * confirms those that are equal, if no other hub may still write something newer. What it has not lost stays. The store
@@ -160,32 +150,25 @@ export interface Store {
   /** Ends the open refresh attempt without new tokens, and saves what followed from it. */
   endAttempt(grant: Pick<Grant, 'connection' | 'generation' | 'doubt' | 'refused' | 'misconfigured'>): Promise<boolean>;
   /** Marks the access token of this generation as rejected, so that the hub never issues it again. */
-  markTokenRejected(connection: string, generation: number, at: Instant): Promise<boolean>;
+  rejectAccessToken(connection: string, generation: number, at: Instant): Promise<boolean>;
   /**
    * Replaces the grant with generation `grant.generation - 1`.
    * @returns whether the store has the grant, perhaps since an earlier call; false if it has another generation, or the
    * connection was removed
    */
-  replaceGrant(grant: Grant): Promise<boolean>;
-  /**
-   * Writes the end of a login in one transaction: nobody else writes the grant between what `decide` reads and what it
-   * says.
-   * @param decide what is written, of the next generation; null for nothing. It may be called again.
-   * @returns the grant that was written; null if none was, also because the connection was removed
-   */
-  saveLogin(connection: string, decide: (stored: GrantSlot) => LoginWrite | null): Promise<Grant | null>;
+  replace(grant: Grant): Promise<boolean>;
   /**
    * Deletes a grant, also one that can't be read.
    * @param generation only this one is deleted; left out: whatever the store has
    * @returns what the store had then
    */
-  forgetGrant(connection: string, generation?: number): Promise<GrantSlot>;
+  forget(connection: string, generation?: number): Promise<GrantSlot>;
+}
 
-  /**
-   * The stored pairings: the open ones, and the last few ended ones of each connection, in the order in which they began.
-   * @param ids left out: all of them
-   */
-  pairings(ids?: ReadonlySet<string>): Promise<Pairing[]>;
+/** The pairings: the open ones, and the last few ended ones of each connection. */
+export interface PairingStore {
+  /** In the order in which they began. @param ids left out: all of them */
+  all(ids?: ReadonlySet<string>): Promise<Pairing[]>;
   /**
    * Becomes the hub that runs a pairing, its owner; on a site not if another hub whose lease has not ended exchanges its
    * code.
@@ -193,27 +176,74 @@ export interface Store {
    * @param urgent true: somebody waits, so another owner is replaced; false: only one whose lease has ended
    * @returns the pairing as it is stored; null if it has another owner still, or was removed
    */
-  takePairing(pairing: string, urgent: boolean): Promise<Pairing | null>;
+  take(pairing: string, urgent: boolean): Promise<Pairing | null>;
   /** Prolongs the ownership of open pairings. @returns the ids of those that another hub has taken */
-  keepPairings(pairings: readonly string[]): Promise<readonly string[]>;
+  keep(pairings: readonly string[]): Promise<readonly string[]>;
   /**
    * Saves nothing if the connection was removed: its pairings were removed with it.
    * @returns false if another hub has changed the pairing since this one read or wrote it
    */
-  savePairing(pairing: Pairing): Promise<boolean>;
-  /** @param appliances ids; left out: the sessions of all */
-  sessions(appliances?: ReadonlySet<string>): Promise<Session[]>;
+  save(pairing: Pairing): Promise<boolean>;
+}
+
+/** The sessions of appliances. */
+export interface SessionStore {
+  /** Ids of the appliances with a session that the hub has not issued; such sessions are rejected. */
+  readonly rejected: ReadonlySet<string>;
+  /** The oldest first. @param appliances ids; left out: the sessions of all */
+  all(appliances?: ReadonlySet<string>): Promise<Session[]>;
   /**
    * Saves a session, and replaces one of the same device flow; only the newest few of each appliance and connection are
    * kept.
    * @returns false if its appliance no longer exists
    */
-  saveSession(session: Session): Promise<boolean>;
+  save(session: Session): Promise<boolean>;
   /** @param hash of its refresh token. @returns false if there is no such session */
-  endSession(hash: string): Promise<boolean>;
+  end(hash: string): Promise<boolean>;
+}
 
-  invites(): Promise<Invite[]>;
-  saveInvite(invite: Invite): Promise<void>;
+/** The invites. */
+export interface InviteStore {
+  /** The hashes of those that were found, and rejected, because the hub has not issued them. */
+  readonly rejected: ReadonlySet<string>;
+  all(): Promise<Invite[]>;
+  save(invite: Invite): Promise<void>;
   /** @param hash of its token */
-  removeInvite(hash: string): Promise<void>;
+  remove(hash: string): Promise<void>;
+}
+
+/**
+ * The store of everything that must survive a power cut. A write that resolves is on disk. Another process may use the
+ * same store, so every write of a grant names the generation that it replaces. If the store has another generation, the
+ * write changes nothing and resolves with false.
+ *
+ * Every method rejects with a Failure `store_unwritable` or `store_unreadable`.
+ */
+export interface Store {
+  readonly settings: SettingStore;
+  readonly registry: RegistryStore;
+  readonly grants: GrantStore;
+  readonly pairings: PairingStore;
+  readonly sessions: SessionStore;
+  readonly invites: InviteStore;
+  /**
+   * Writes the end of a login in one transaction: nobody else writes the grant between what `decide` reads and what it
+   * says.
+   * @param decide what is written, of the next generation; null for nothing. It may be called again.
+   * @returns the grant that was written; null if none was, also because the connection was removed
+   */
+  saveLogin(connection: string, decide: (stored: GrantSlot) => LoginWrite | null): Promise<Grant | null>;
+
+  /** Tells `watcher` what other hubs of a site do. A hub alone has nothing to tell. */
+  watch(watcher: StoreWatcher): void;
+  /**
+   * Looks at once for what other hubs of a site have changed, and resolves when watchers have been told.
+   * @returns false if there can be no other hub
+   */
+  catchUp(): Promise<boolean>;
+  /**
+   * Takes or keeps a lease for some work, until 30 s after this call. A hub alone has all of them.
+   * @returns false if another hub has it
+   */
+  holdLease(work: SiteWork): Promise<boolean>;
 }

@@ -150,16 +150,21 @@ function describeSlowStore({ count, slowCount, median, p90, longest, slowFor }: 
 
 /** A message that lists the entries of the store that the hub did not write; null if none is known. */
 function describeChangedRows({ store, nameOf }: HubProblemSources): string | null {
-  const { damagedAppliances, rejectedSessions, hasRejectedInvites } = store;
+  const { registry, sessions, invites } = store;
   const found = [
     ...describeAppliances(
       'appliances',
-      damagedAppliances,
+      registry.damagedAppliances,
       nameOf,
       'their tokens are not available until each is removed and added again',
     ),
-    ...describeAppliances('sessions of the appliances', rejectedSessions, nameOf, 'these sessions are no longer valid'),
-    ...(hasRejectedInvites ? ['invites, which are no longer valid'] : []),
+    ...describeAppliances(
+      'sessions of the appliances',
+      sessions.rejected,
+      nameOf,
+      'these sessions are no longer valid',
+    ),
+    ...(invites.rejected.size > 0 ? ['invites, which are no longer valid'] : []),
   ];
   if (found.length === 0) return null;
   return `The store has entries that were damaged, or changed by something other than the hub: ${found.join('; ')}`;

@@ -30,10 +30,10 @@ export function hubHostNames(id: string): string[] {
 }
 
 async function loadOrCreateId(store: BrokerStore): Promise<string> {
-  const stored = await store.setting('hub_id');
+  const stored = await store.settings.get('hub_id');
   if (stored !== null) return stored;
   const created = createHubId();
-  await store.saveSetting('hub_id', created);
+  await store.settings.save({ hub_id: created });
   return created;
 }
 

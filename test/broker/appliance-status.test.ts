@@ -16,7 +16,7 @@ function refreshedAgo(harness: BrokerHarness): number | null {
 test("the last refresh of an appliance lies in the past by a hub clock that is behind the portal's clock", async () => {
   const portal = { wall: Date.UTC(2031, 4, 5, 8, 30) };
   const { harness } = await BrokerHarness.startPaired({ emulator: { clock: { now: () => portal } } });
-  const [grant] = await harness.run.store.grants();
+  const [grant] = await harness.run.store.grants.all();
   expect(grant?.grant.portalTime).toBeGreaterThan(harness.time.wall + HOUR);
   await harness.time.pass(20 * MINUTE);
   expect(refreshedAgo(harness)).toBeCloseTo(20, 0);

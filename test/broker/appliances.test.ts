@@ -169,7 +169,7 @@ test('rotating the secret of an appliance that has keys fails unless replacing t
 
 test('the list of appliances stays as it was when the store cannot save a change', async () => {
   const { harness, appliance } = await BrokerHarness.startUnpaired();
-  for (const write of ['saveRegistry'] as const) harness.failingWrites.add(write);
+  for (const write of ['registry.save'] as const) harness.failingWrites.add(write);
   await expect(
     harness.run.appliances.add('heater', { connections: [], scope: null, portal: null }),
   ).rejects.toMatchObject({ code: 'store_unwritable' });
@@ -182,7 +182,7 @@ test('the hub holds at most 1,000 appliances', async () => {
   const { harness, appliance } = await BrokerHarness.startUnpaired();
   const ids = Array.from({ length: 1000 }, (_, index) => `appliance-${index}`);
   const full = ids.map((id) => ({ ...appliance, id, clientId: id, name: id }));
-  harness.run.store.appliances = async () => full;
+  harness.run.store.registry.appliances = async () => full;
   const appliances = await Appliances.load(harness.run.store, systemRandom, harness.run.connections);
   await expect(appliances.add('heater', { connections: [], scope: null, portal: null })).rejects.toMatchObject({
     code: 'not_allowed',

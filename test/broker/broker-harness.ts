@@ -20,7 +20,6 @@ import type { ConfiguredPortal, PortalIdentity } from '../../src/core/portals/id
 import type { Portal } from '../../src/core/portals/portal.ts';
 import type { ConnectionEvent, EmitEvent } from '../../src/core/reports/history.ts';
 import { Secret } from '../../src/core/secret.ts';
-import type { Store } from '../../src/core/store.ts';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/index.ts';
 import { connectPortals, type Portals } from '../../src/hub/portals/connect-portals.ts';
 import { HelperPortal } from '../../src/portal/helper/helper-portal.ts';
@@ -39,8 +38,9 @@ import { type BorrowedEmulator, borrowEmulator } from '../support/idle-emulators
 import { logTo } from '../support/log-to.ts';
 import { logFile, rememberSecrets } from '../support/logs.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
-import { delayWrites, MAX_WRITE_DELAY_MS, storeSeed } from '../support/slow-store.ts';
+import { MAX_WRITE_DELAY_MS, storeSeed } from '../support/slow-store.ts';
 import { memoryStateFolder } from '../support/state-folder.ts';
+import { aroundCalls, delayWrites, type StoreMethod } from '../support/store-calls.ts';
 
 /** The most turns of the event loop that a write takes if a test waits for it without letting time pass. */
 const MAX_TURNS = 10;
@@ -85,9 +85,9 @@ export class BrokerHarness implements AsyncDisposable {
   readonly #activity = new PendingWork();
   readonly time = new FakeTime(this.#activity);
   /** Store writes with these names fail, as on a full disk. */
-  readonly failingWrites = new Set<keyof Store>();
+  readonly failingWrites = new Set<StoreMethod>();
   /** Store writes with these names begin only when the promise resolves. */
-  readonly delayedWrites = new Map<keyof Store, Promise<void>>();
+  readonly delayedWrites = new Map<StoreMethod, Promise<void>>();
   /** False: no portal is configured. */
   configured = true;
   /** The appliances that the configuration declares from the next start on. */
@@ -311,7 +311,7 @@ export class BrokerHarness implements AsyncDisposable {
   }
 
   /** The next writes of this name begin only when the returned promise is resolved. */
-  holdWrites(name: keyof Store): PromiseWithResolvers<void> {
+  holdWrites(name: StoreMethod): PromiseWithResolvers<void> {
     const held = Promise.withResolvers<void>();
     this.delayedWrites.set(name, held.promise);
     return held;
@@ -450,16 +450,10 @@ export class BrokerHarness implements AsyncDisposable {
   }
 
   #failing(store: SqliteStore): BrokerStore {
-    return new Proxy<BrokerStore>(store, {
-      get: (object, name) => {
-        const member: unknown = Reflect.get(object, name, object);
-        if (typeof member !== 'function') return member;
-        return async (...args: unknown[]) => {
-          await this.delayedWrites.get(name as keyof Store);
-          if (this.failingWrites.has(name as keyof Store)) throw new Failure('store_unwritable', 'the disk is full');
-          return Reflect.apply(member, object, args);
-        };
-      },
+    return aroundCalls(store, async (name, call) => {
+      await this.delayedWrites.get(name as StoreMethod);
+      if (this.failingWrites.has(name as StoreMethod)) throw new Failure('store_unwritable', 'the disk is full');
+      return call();
     });
   }
 }

@@ -135,7 +135,7 @@ describe('own connection', () => {
     await administrationOf(harness).removeAppliance('wallbox');
     expect(connectionNames(harness)).toEqual([]);
     expect(await harness.token(id)).toBe('not_paired');
-    expect(await harness.run.store.grants()).toEqual([]);
+    expect(await harness.run.store.grants.all()).toEqual([]);
     await harness.time.pass(3 * 3_600_000);
     expect(harness.refreshes).toBe(0);
   });
@@ -209,12 +209,12 @@ describe('appliance that moves to another connection', () => {
     await harness.addConnection('shared');
     harness.failingWrites.add('saveLogin');
     await harness.pairAgain('wallbox');
-    expect(await harness.run.store.grant(id)).toBeNull();
+    expect(await harness.run.store.grants.get(id)).toBeNull();
     await administrationOf(harness).moveAppliance('wallbox', ['shared']);
     expect(harness.run.connections.byId(id)).toMatchObject({ name: 'wallbox' });
     harness.failingWrites.clear();
     await harness.time.pass(5 * 60_000);
-    expect((await harness.run.store.grant(id))?.grant.accessToken.reveal()).toBe(await harness.token(id));
+    expect((await harness.run.store.grants.get(id))?.grant.accessToken.reveal()).toBe(await harness.token(id));
   });
 
   test('an own connection with a grant is kept when its appliance moves, and can be removed then', async () => {
@@ -246,7 +246,9 @@ describe('appliance that moves to another connection', () => {
     expect(connectionNames(harness)).toEqual(['shared']);
     expect(run.isOpen).toBe(false);
     expect(harness.run.pairings.newestFor(appliance.id)).toBeUndefined();
-    expect((await harness.run.store.pairings()).filter(({ connection }) => connection === appliance.id)).toEqual([]);
+    expect((await harness.run.store.pairings.all()).filter(({ connection }) => connection === appliance.id)).toEqual(
+      [],
+    );
     const polls = harness.portal.requests('code').length;
     await harness.time.pass(60_000);
     expect(harness.portal.requests('code')).toHaveLength(polls);
@@ -276,7 +278,7 @@ describe('appliance that moves to another connection', () => {
   test('a move leaves everything as it was when the store cannot save it', async () => {
     const { harness, id } = await BrokerHarness.startPaired();
     await harness.addConnection('shared');
-    harness.failingWrites.add('saveRegistry');
+    harness.failingWrites.add('registry.save');
     await expect(administrationOf(harness).moveAppliance('wallbox', ['shared'])).rejects.toMatchObject({
       code: 'store_unwritable',
     });
@@ -314,7 +316,7 @@ describe('removed connection', () => {
     expect(harness.connection('shared').id).toBe(id);
     for (const name of connectionNames(harness)) expect(await requestToken(harness, name)).toBe('not_paired');
     expect(harness.run.appliances.list().map((appliance) => appliance.credentials)).toEqual(credentials);
-    expect(await harness.run.store.grants()).toEqual([]);
+    expect(await harness.run.store.grants.all()).toEqual([]);
     await expectStored(harness);
     await harness.pairAgain('thermostat');
     expect(await harness.whoami(await requestToken(harness, 'thermostat'))).toBe(200);

@@ -103,20 +103,20 @@ test('a declared client_id that an added appliance has is refused before anythin
 
 test('an appliance keeps its grant when it is declared for another portal, or for the same one by another name', async () => {
   const { harness, id } = await BrokerHarness.startPaired();
-  const before = await harness.run.store.grant(id);
+  const before = await harness.run.store.grants.get(id);
   for (const portal of ['gone', 'same']) {
     await harness.run.connections.save(() => ({ updatedConnections: [{ ...harness.connection('wallbox'), portal }] }));
     expect(await reconcile(harness, WALLBOX)).toEqual([]);
   }
   expect(await reconcile(harness, { ...WALLBOX, portal: 'other' })).toEqual([id]);
   expect(harness.connection('wallbox')).toMatchObject({ id, portal: 'other' });
-  expect(await harness.run.store.grant(id)).toEqual(before);
+  expect(await harness.run.store.grants.get(id)).toEqual(before);
 });
 
 test('the hub serves declared appliances while the store is unwritable, and saves them at a later start', async () => {
   const harness = await BrokerHarness.start();
   await reconcile(harness, WALLBOX, { ...WALLBOX, name: 'gone', clientId: 'gone' });
-  harness.failingWrites.add('saveRegistry');
+  harness.failingWrites.add('registry.save');
   const credentials = { kind: 'secret', hash: 'another-hash' } as const;
   const heater = { ...WALLBOX, name: 'heater', clientId: 'heater' };
   await reconcile(harness, { ...WALLBOX, credentials }, heater);

@@ -63,9 +63,9 @@ test('a declared connection is shared by declared appliances, and nothing is wri
 
 test('a connection that a full disk kept in memory is stored before somebody logs in to it', async () => {
   const harness = await BrokerHarness.start();
-  harness.failingWrites.add('saveRegistry');
+  harness.failingWrites.add('registry.save');
   await declare(harness, [FAMILY], appliance('dashboard', 'family'));
-  expect(await harness.run.store.connections()).toEqual([]);
+  expect(await harness.run.store.registry.connections()).toEqual([]);
   harness.failingWrites.clear();
   await harness.pairAgain('family');
   const token = await requestToken(harness, 'dashboard');
@@ -205,7 +205,7 @@ test('a declared connection moves to another portal, and keeps its grant for the
   await declare(harness, [FAMILY]);
   await harness.pairAgain('family');
   const { id } = harness.connection('family');
-  const before = await harness.run.store.grant(id);
+  const before = await harness.run.store.grants.get(id);
   const log = logTo((event, fields, level) => void harness.events.push({ event, fields, level }));
   const identityOf = (name: string) => ({ origin: `https://${name}.example`, clientId: 'the-hub', name });
   const context = { ...harness.run, own: { includes: () => true }, identityOf, random: systemRandom, log };
@@ -216,7 +216,7 @@ test('a declared connection moves to another portal, and keeps its grant for the
     before: 'home',
     portal: 'other',
   });
-  expect(await harness.run.store.grant(id)).toEqual(before);
+  expect(await harness.run.store.grants.get(id)).toEqual(before);
   await declareConnection(FAMILY, '', context);
   expect(await harness.whoami(await harness.token(id))).toBe(200);
 });

@@ -76,7 +76,7 @@ describe('device flow', () => {
         kind: 'begun',
       });
     }
-    expect(await store.pairings()).toHaveLength(1);
+    expect(await store.pairings.all()).toHaveLength(1);
     expect(await deviceFlows.begin(appliance, harness.connection(appliance.name), null)).toEqual({
       kind: 'unavailable',
       retryAfter: 60,
@@ -119,7 +119,7 @@ describe('device flow', () => {
 
   test('a device flow that cannot be saved does not begin, and the previous one stays valid', async () => {
     const { harness, appliance, id, flow } = await startFlow();
-    harness.failingWrites.add('savePairing');
+    harness.failingWrites.add('pairings.save');
     await expect(
       harness.run.deviceFlows.begin(appliance, harness.connection(appliance.name), null),
     ).rejects.toMatchObject({ code: 'store_unwritable' });

@@ -89,7 +89,7 @@ describe('failed refresh event', () => {
     takeEvents(harness);
     await harness.crash();
     harness.time.reboot(harness.time.wall + MINUTE);
-    harness.failingWrites.add('endAttempt');
+    harness.failingWrites.add('grants.endAttempt');
     await harness.start();
     expect(takeEvents(harness)).toEqual([]);
     await harness.crash();

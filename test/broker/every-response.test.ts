@@ -26,10 +26,10 @@ test.each(Object.entries(bodies))(
     const { harness, id } = await BrokerHarness.startPaired({ retryLostAnswer: 'late' });
     const wrong: string[] = [];
     for (const status of statuses) {
-      const before = (await harness.run.store.grant(id)) ?? expect.fail(`gone before ${status}`);
+      const before = (await harness.run.store.grants.get(id)) ?? expect.fail(`gone before ${status}`);
       harness.portal.fail('token', { kind: 'bytes', bytes: httpResponse(status, body) });
       await harness.run.grants.refresh(id);
-      const after = (await harness.run.store.grant(id)) ?? expect.fail(`gone by ${status}`);
+      const after = (await harness.run.store.grants.get(id)) ?? expect.fail(`gone by ${status}`);
 
       const granted = status >= 200 && status < 300 && status !== 204 && body === TOKENS;
       const refused = status >= 400 && status < 500 && status !== 429 && name === 'invalid_grant';
@@ -56,6 +56,6 @@ test.each(Object.entries(bodies))(
     }
     expect(wrong).toEqual([]);
     expect(harness.refreshes).toBe(statuses.length);
-    expect(await harness.run.store.grants()).toHaveLength(1);
+    expect(await harness.run.store.grants.all()).toHaveLength(1);
   },
 );

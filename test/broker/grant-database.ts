@@ -1,4 +1,4 @@
-import { GrantRunner, type GrantStore, type SaveGrant } from '../../src/broker/grants/grant-runner.ts';
+import { GrantRunner, type RunnerStore, type SaveGrant } from '../../src/broker/grants/grant-runner.ts';
 import { RefreshLogger } from '../../src/broker/grants/refresh-logger.ts';
 import { RefreshSchedule } from '../../src/broker/grants/refresh-schedule.ts';
 import { ReferenceClock } from '../../src/broker/time/reference-clock.ts';
@@ -16,15 +16,15 @@ import { logTo } from '../support/log-to.ts';
 export const START = 10 * MINUTE;
 
 /** A write to the database, with what it was about. */
-type Write = 'reconcile' | 'beginAttempt' | 'endAttempt' | 'replaceGrant' | 'markTokenRejected';
+type Write = 'reconcile' | 'beginAttempt' | 'endAttempt' | 'replace' | 'rejectAccessToken';
 
 /** The database of a site that has one grant. */
-class GrantDatabase implements GrantStore {
+class GrantDatabase implements RunnerStore {
   /** What it has; null for nothing. */
   found: FoundGrant | null;
   /** What it has after it was reconciled with the grants of a hub; null for the same. */
   reconciled: FoundGrant | null = null;
-  readonly damagedGrants = new Set<string>();
+  readonly damaged = new Set<string>();
   /** The writes, in order. */
   readonly writes: { readonly write: Write; readonly grant: Partial<Grant>; readonly attempt?: RefreshAttempt }[] = [];
   /** Whether it has the generation that is to be replaced; or the results of its next writes, one after another. */
@@ -40,12 +40,12 @@ class GrantDatabase implements GrantStore {
     this.found = found(grant);
   }
 
-  readonly findGrants: GrantStore['findGrants'] = async (connections) => {
+  readonly find: RunnerStore['find'] = async (connections) => {
     this.#visit(null);
     const { connection } = sampleGrant();
     return new Map(this.found === null || connections?.has(connection) === false ? [] : [[connection, this.found]]);
   };
-  readonly reconcile: GrantStore['reconcile'] = async (grants) => {
+  readonly reconcile: RunnerStore['reconcile'] = async (grants) => {
     for (const grant of grants) this.writes.push({ write: 'reconcile', grant });
     this.found = this.reconciled ?? this.found;
   };
@@ -55,9 +55,9 @@ class GrantDatabase implements GrantStore {
     return this.start;
   };
   readonly endAttempt = async (grant: Partial<Grant>) => this.#write('endAttempt', grant);
-  readonly replaceGrant = async (grant: Partial<Grant>) => this.#write('replaceGrant', grant);
-  readonly markTokenRejected = async (connection: string, generation: number) =>
-    this.#write('markTokenRejected', { connection, generation });
+  readonly replace = async (grant: Partial<Grant>) => this.#write('replace', grant);
+  readonly rejectAccessToken = async (connection: string, generation: number) =>
+    this.#write('rejectAccessToken', { connection, generation });
 
   /** The names of the writes so far. */
   get written(): Write[] {
@@ -124,6 +124,14 @@ export function holdGrant(grant: Grant, saveLogin: SaveGrant | null = null): Gra
   const stopping = new AbortController().signal;
   const revoke = async (_connection: string, { refreshToken }: RevokedTokens) =>
     holder.revoked.push(refreshToken?.reveal() ?? '');
-  const context = { environment, store: holder.database, referenceClock, schedule, logger, stopping, revoke };
+  const context = {
+    environment,
+    store: { grants: holder.database },
+    referenceClock,
+    schedule,
+    logger,
+    stopping,
+    revoke,
+  };
   return Object.assign(holder, { runner: GrantRunner.hold(context, grant, saveLogin) });
 }

@@ -66,7 +66,7 @@ describe('import of a grant', () => {
     harness.portal.fail('token', { kind: 'bytes', bytes: httpResponse(200, body, headers) });
     expect(await importTo(harness, 'of-another-program')).toMatchObject({ state: 'active' });
     const { id } = harness.run.connections.get('cloud');
-    const stored = (await harness.run.store.grant(id))?.grant;
+    const stored = (await harness.run.store.grants.get(id))?.grant;
     expect([stored?.refreshToken?.reveal(), stored?.portalTime]).toEqual(['refresh', null]);
     expect(harness.run.referenceClock.readings).toEqual([]);
   });
@@ -144,7 +144,7 @@ describe('import that fails', () => {
     await expect(importTo(harness, token)).rejects.toMatchObject(refusal('import_failed', message));
     expect(harness.run.connections.list()).toEqual([]);
     await harness.restart();
-    expect([await harness.run.store.connections(), await harness.run.store.grants()]).toEqual([[], []]);
+    expect([await harness.run.store.registry.connections(), await harness.run.store.grants.all()]).toEqual([[], []]);
     await harness.time.pass(60 * MINUTE);
     expect(harness.refreshes).toBe(1);
     expect(await other.refresh()).toBe(200);
@@ -160,7 +160,7 @@ describe('import that fails', () => {
     await expect(importTo(harness, other.refreshToken)).rejects.toMatchObject(refusal('import_failed', message));
     await harness.portal.reconnect();
     await harness.restart();
-    expect([stateOf(harness), await harness.run.store.grants()]).toEqual(['unpaired', []]);
+    expect([stateOf(harness), await harness.run.store.grants.all()]).toEqual(['unpaired', []]);
     await harness.time.pass(60 * MINUTE);
     expect(harness.refreshes).toBe(0);
     await importTo(harness, other.refreshToken);
@@ -197,7 +197,7 @@ describe('import that fails', () => {
     await expectUsable(harness);
   });
 
-  test.each(['saveRegistry', 'beginImport'] as const)(
+  test.each(['registry.save', 'grants.beginImport'] as const)(
     'an import that cannot be written ahead (%s) is not sent, and leaves nothing behind',
     async (write) => {
       const { harness, other } = await startImport();
@@ -207,7 +207,7 @@ describe('import that fails', () => {
       expect(harness.refreshes).toBe(0);
       expect(harness.run.connections.list()).toEqual([]);
       await harness.restart();
-      expect([await harness.run.store.connections(), await harness.run.store.grants()]).toEqual([[], []]);
+      expect([await harness.run.store.registry.connections(), await harness.run.store.grants.all()]).toEqual([[], []]);
       await importTo(harness, other.refreshToken);
       await expectUsable(harness);
     },
@@ -282,7 +282,7 @@ describe('import to a paired connection', () => {
 
   test('the grant of a connection is kept if an import that would replace it cannot be written ahead', async () => {
     const { harness, other } = await startPaired();
-    harness.failingWrites.add('beginAttempt');
+    harness.failingWrites.add('grants.beginAttempt');
     await expect(importTo(harness, other.refreshToken, { replace: true })).rejects.toMatchObject({
       code: 'store_unwritable',
     });
@@ -328,7 +328,7 @@ describe('import to a paired connection', () => {
     test('the former grant stays if its attempt cannot be ended on a full disk', async () => {
       const { harness } = await startPaired();
       const before = await tokenOf(harness);
-      harness.failingWrites.add('endAttempt');
+      harness.failingWrites.add('grants.endAttempt');
       await expect(importTo(harness, 'a-token-of-nobody', { replace: true })).rejects.toMatchObject(
         refusal('import_failed', /does not accept this refresh token/),
       );
@@ -407,6 +407,6 @@ describe('import to a paired connection', () => {
     expect(await imported).toMatchObject(refusal('import_failed', /was removed/));
     expect(await harness.token(id)).toBe('not_paired');
     await harness.restart();
-    expect([harness.run.connections.list(), await harness.run.store.grants()]).toEqual([[], []]);
+    expect([harness.run.connections.list(), await harness.run.store.grants.all()]).toEqual([[], []]);
   });
 });

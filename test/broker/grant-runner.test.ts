@@ -74,7 +74,7 @@ describe('attempt that brings new tokens', () => {
     await hub.refresh();
     expect(hub.database.writes).toMatchObject([
       { write: 'beginAttempt', attempt: { ...attemptFor(sampleGrant()), at: instantAt(START) } },
-      { write: 'replaceGrant', grant: { generation: 2, obtained: instantAt(START) } },
+      { write: 'replace', grant: { generation: 2, obtained: instantAt(START) } },
     ]);
     expect(hub.sent).toEqual(['the-refresh-token']);
     expect(hub.runner).toMatchObject({ isAhead: false, health: { kind: 'good' }, lastForcedRefresh: null });
@@ -104,7 +104,7 @@ describe('attempt that brings new tokens', () => {
 
   test('tokens that could not be written are issued, and written before the next refresh', async () => {
     const hub = refreshing();
-    hub.database.isAway = ['replaceGrant'];
+    hub.database.isAway = ['replace'];
     await hub.refresh();
     expect(hub.runner).toMatchObject({ isUnsaved: true, grant: { generation: 2, accessToken: new Secret('new') } });
     expect([problemOf(hub), hub.sent]).toEqual(['store_unwritable', ['the-refresh-token']]);
@@ -113,7 +113,7 @@ describe('attempt that brings new tokens', () => {
     expect(hub.sent).toHaveLength(1);
     hub.database.isAway = false;
     expect(await hub.runner.save()).toBe(true);
-    expect(hub.database.writes.at(-1)).toMatchObject({ write: 'replaceGrant', grant: { generation: 2 } });
+    expect(hub.database.writes.at(-1)).toMatchObject({ write: 'replace', grant: { generation: 2 } });
     expect(hub.runner).toMatchObject({ isAhead: false, health: { kind: 'good' } });
   });
 });
@@ -281,7 +281,7 @@ describe('grant that changes while an attempt is under way', () => {
     hub.database.hasGeneration = [false, true];
     hub.database.found = found(sampleGrant(), null, true);
     await hub.refresh();
-    expect(hub.database.written).toEqual(['beginAttempt', 'replaceGrant', 'reconcile', 'replaceGrant']);
+    expect(hub.database.written).toEqual(['beginAttempt', 'replace', 'reconcile', 'replace']);
     expect(hub.runner.grant).toMatchObject({ generation: 2, accessToken: new Secret('new') });
   });
 });
@@ -307,7 +307,7 @@ describe('grant that another hub has written', () => {
     away.database.isAway = true;
     const damaged = holdGrant(sampleGrant());
     damaged.database.found = null;
-    damaged.database.damagedGrants.add(sampleGrant().connection);
+    damaged.database.damaged.add(sampleGrant().connection);
     for (const hub of [away, damaged]) {
       await hub.runner.reload();
       expect(hub.runner.hasEnded).toBe(false);
@@ -332,6 +332,6 @@ describe('grant that another hub has written', () => {
     expect([hub.runner.isAhead, hub.logged]).toEqual([true, ['access_token_rejected', 'store_unwritable']]);
     hub.database.isAway = false;
     await hub.refresh();
-    expect(hub.database.written).toEqual(['markTokenRejected', 'beginAttempt', 'replaceGrant']);
+    expect(hub.database.written).toEqual(['rejectAccessToken', 'beginAttempt', 'replace']);
   });
 });

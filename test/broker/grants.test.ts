@@ -67,7 +67,7 @@ describe('active grant', () => {
     harness.run.referenceClock.recordPortalTime('other', harness.time.wall - HOUR);
     for (const renew of [() => harness.run.grants.refresh(id), () => harness.pairAgain('wallbox')]) {
       await renew();
-      const stored = await harness.run.store.grant(id);
+      const stored = await harness.run.store.grants.get(id);
       expect(Math.abs((stored?.grant.portalTime ?? 0) - harness.time.wall)).toBeLessThan(MINUTE);
     }
   });
@@ -102,11 +102,11 @@ describe('lost answer to a refresh', () => {
     harness.portal.fail('token', { kind: 'commit then drop' });
     await harness.untilRefreshed();
     expect(problemOf(harness, id)).toBe('answer_lost');
-    expect(await harness.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 1 } } });
+    expect(await harness.run.store.grants.get(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 1 } } });
     await harness.time.pass(4 * SECOND);
     expect(harness.refreshes).toBe(2);
     expect(healthOf(harness, id)).toEqual({ kind: 'good' });
-    expect(await harness.run.store.grant(id)).toMatchObject({ grant: { generation: 2, doubt: null } });
+    expect(await harness.run.store.grants.get(id)).toMatchObject({ grant: { generation: 2, doubt: null } });
   });
 
   test.each(['truncate', 'commit then drop'] as const)(
@@ -185,7 +185,7 @@ describe('lost answer to a refresh', () => {
     harness.time.reboot(harness.time.wall);
     await harness.start();
     expect(problemOf(harness, id)).toBe('answer_lost');
-    expect(await harness.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 1 } } });
+    expect(await harness.run.store.grants.get(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 1 } } });
     await harness.time.pass(4 * SECOND);
     expect(healthOf(harness, id)).toEqual({ kind: 'good' });
     expect(await harness.whoami(await harness.token(id))).toBe(200);
@@ -299,17 +299,17 @@ describe('one-time log entries about a grant', () => {
 
 test('a lost answer that could not be saved is saved with the next attempt, so a crash does not lose it', async () => {
   const { harness, id } = await BrokerHarness.startPaired({ emulator: { refreshGrace: 9 } });
-  harness.failingWrites.add('endAttempt');
+  harness.failingWrites.add('grants.endAttempt');
   harness.portal.fail('token', { kind: 'drop' }, { kind: 'wait', until: new Promise(() => undefined) });
   await harness.untilRefreshed();
-  expect(await harness.run.store.grant(id)).toMatchObject({ grant: { doubt: null } });
+  expect(await harness.run.store.grants.get(id)).toMatchObject({ grant: { doubt: null } });
   harness.failingWrites.clear();
   await harness.time.pass(SECOND);
   harness.time.skip(3 * SECOND);
   await expect.poll(() => harness.refreshes).toBe(2);
   await harness.crash();
   await harness.start();
-  expect(await harness.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 2 } } });
+  expect(await harness.run.store.grants.get(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 2 } } });
 });
 
 test.each(['early', 'late'] as const)(
@@ -333,7 +333,7 @@ test.each(['early', 'late'] as const)(
     expect(healthOf(harness, id)).toMatchObject({ kind: 'refused' });
     await harness.run.grants.refresh(id);
     expect(healthOf(harness, id)).toEqual({ kind: 'good' });
-    expect(await harness.run.store.grant(id)).toMatchObject({ grant: { refused: null, doubt: null } });
+    expect(await harness.run.store.grants.get(id)).toMatchObject({ grant: { refused: null, doubt: null } });
   },
 );
 
@@ -353,7 +353,7 @@ describe('late refresh response', () => {
     await refreshing;
     expect(harness.run.grants.get(id)).toBeUndefined();
     expect(harness.events.map(({ event }) => event)).toContain('refresh_superseded');
-    expect(await harness.run.store.grants()).toEqual([]);
+    expect(await harness.run.store.grants.all()).toEqual([]);
     expect(await harness.token(id)).toBe('not_paired');
   });
 
@@ -381,7 +381,7 @@ describe('late refresh response', () => {
     response.resolve();
     await refreshing;
     expect(await harness.token(id)).toBe(token);
-    expect((await harness.run.store.grant(id))?.grant.accessToken.reveal()).toBe(token);
+    expect((await harness.run.store.grants.get(id))?.grant.accessToken.reveal()).toBe(token);
     expect(healthOf(harness, id)).toEqual({ kind: 'good' });
     expect(await harness.whoami(token)).toBe(200);
   });
@@ -403,18 +403,18 @@ describe('late refresh response', () => {
 describe('grants while the store is unwritable', () => {
   test('new tokens are served from memory while the store is unwritable, and saved when it is writable again', async () => {
     const { harness, id } = await BrokerHarness.startPaired();
-    harness.failingWrites.add('replaceGrant');
+    harness.failingWrites.add('grants.replace');
     await harness.untilRefreshed();
     const token = await harness.token(id);
     expect(await harness.whoami(token)).toBe(200);
     expect(problemOf(harness, id)).toBe('store_unwritable');
-    expect(await harness.run.store.grant(id)).toMatchObject({ grant: { generation: 1 } });
+    expect(await harness.run.store.grants.get(id)).toMatchObject({ grant: { generation: 1 } });
     await harness.time.pass(10 * MINUTE);
     expect(harness.refreshes).toBe(1);
     harness.failingWrites.clear();
     await harness.time.pass(5 * MINUTE);
     expect(healthOf(harness, id)).toEqual({ kind: 'good' });
-    const kept = await harness.run.store.grant(id);
+    const kept = await harness.run.store.grants.get(id);
     expect(kept).toMatchObject({ attempt: null, grant: { generation: 2 } });
     expect(kept?.grant.accessToken.reveal()).toBe(token);
     await harness.untilRefreshed();
@@ -424,7 +424,7 @@ describe('grants while the store is unwritable', () => {
   test('a refresh that cannot be written ahead is not sent, and the current access token is issued until it expires', async () => {
     const { harness, id } = await BrokerHarness.startPaired();
     const token = await harness.token(id);
-    harness.failingWrites.add('beginAttempt');
+    harness.failingWrites.add('grants.beginAttempt');
     await harness.time.pass(59 * MINUTE);
     expect(harness.refreshes).toBe(0);
     expect(problemOf(harness, id)).toBe('store_unwritable');
@@ -437,7 +437,7 @@ describe('grants while the store is unwritable', () => {
 
   test('a lost answer is known while the store is unwritable, and still after the next start', async () => {
     const { harness, id } = await BrokerHarness.startPaired({ retryLostAnswer: 'late' });
-    harness.failingWrites.add('endAttempt');
+    harness.failingWrites.add('grants.endAttempt');
     harness.portal.fail('token', { kind: 'commit then drop' });
     await harness.untilRefreshed();
     expect(problemOf(harness, id)).toBe('answer_lost');
@@ -445,23 +445,23 @@ describe('grants while the store is unwritable', () => {
     harness.failingWrites.clear();
     await harness.start();
     expect(problemOf(harness, id)).toBe('answer_lost');
-    expect(await harness.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 1 } } });
+    expect(await harness.run.store.grants.get(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 1 } } });
   });
 
   test('deleting a grant fails and keeps it while the store is unwritable', async () => {
     const { harness, id } = await BrokerHarness.startPaired();
-    harness.failingWrites.add('forgetGrant');
+    harness.failingWrites.add('grants.forget');
     await expect(harness.run.grants.delete(id)).rejects.toMatchObject({ code: 'store_unwritable' });
     expect(await harness.whoami(await harness.token(id))).toBe(200);
   });
 
   test('a deleted grant that was only in memory does not return after a restart', async () => {
     const { harness, id } = await BrokerHarness.startPaired();
-    harness.failingWrites.add('replaceGrant');
+    harness.failingWrites.add('grants.replace');
     await harness.untilRefreshed();
     harness.failingWrites.clear();
     await harness.run.grants.delete(id);
-    expect(await harness.run.store.grants()).toEqual([]);
+    expect(await harness.run.store.grants.all()).toEqual([]);
     await harness.restart();
     expect(await harness.token(id)).toBe('not_paired');
   });
@@ -476,14 +476,14 @@ test('unpairing says whether the portal has ended the login, and of a portal wit
 test('a grant that is written anew while it is deleted is deleted nevertheless', async () => {
   const { harness, id } = await BrokerHarness.startPaired();
   const { store, grants } = harness.run;
-  const forget = store.forgetGrant.bind(store);
-  store.forgetGrant = async (connection) => {
-    const { grant } = (await store.grant(id)) ?? expect.fail('it is deleted');
-    await store.replaceGrant({ ...grant, generation: grant.generation + 1, refreshToken: new Secret('newer') });
+  const forget = store.grants.forget.bind(store);
+  store.grants.forget = async (connection) => {
+    const { grant } = (await store.grants.get(id)) ?? expect.fail('it is deleted');
+    await store.grants.replace({ ...grant, generation: grant.generation + 1, refreshToken: new Secret('newer') });
     return forget(connection);
   };
   expect((await grants.delete(id))?.refreshToken?.reveal()).toBe('newer');
-  expect(await store.grant(id)).toBeNull();
+  expect(await store.grants.get(id)).toBeNull();
 });
 
 test('an appliance keeps its grant when its portal is no longer configured', async () => {
@@ -494,7 +494,10 @@ test('an appliance keeps its grant when its portal is no longer configured', asy
   expect(problemOf(harness, id)).toBe('misconfigured');
   expect(harness.refreshes).toBe(0);
   expect(await harness.token(id)).toBe(token);
-  expect(await harness.run.store.grant(id)).toMatchObject({ attempt: null, grant: { doubt: null, refused: null } });
+  expect(await harness.run.store.grants.get(id)).toMatchObject({
+    attempt: null,
+    grant: { doubt: null, refused: null },
+  });
   await harness.restart();
   // The grant is not said to have wrong credentials: the status says at once that the portal is missing.
   expect(harness.statusOf('wallbox').problem).toMatchObject({ code: 'misconfigured', condition: 'portal_missing' });

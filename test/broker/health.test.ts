@@ -142,7 +142,7 @@ test('an appliance retries at most once a minute while its portal answers other 
 
 test("the hub's problem names the appliances whose new tokens are in memory only", async () => {
   const { harness } = await BrokerHarness.startPaired();
-  harness.failingWrites.add('replaceGrant');
+  harness.failingWrites.add('grants.replace');
   await harness.untilRefreshed();
   await harness.time.pass(MINUTE);
   expect((await healthOf(harness)).problems).toMatchObject([
@@ -156,7 +156,7 @@ test("the hub's problem names the appliances whose new tokens are in memory only
 
 test('refreshes resume within seconds, and the store_unwritable errors end, once the disk has room again', async () => {
   const { harness } = await BrokerHarness.startPaired();
-  harness.failingWrites.add('beginAttempt');
+  harness.failingWrites.add('grants.beginAttempt');
   await harness.time.pass(3 * HOUR);
   expect(await codes(harness)).toEqual(['error store_unwritable hub', 'error store_unwritable wallbox']);
   expect(harness.run.grants.hasStoreFailure).toBe(true);

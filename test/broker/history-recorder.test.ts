@@ -14,8 +14,8 @@ function startRecorder(harness: BrokerHarness, isTimeKnown = true) {
   Object.assign(historyRecorder, { record: () => undefined });
   const clock = new ReferenceClock(harness.environment);
   if (isTimeKnown) clock.recordPortalTime('home', harness.time.wall);
-  const recorder = new HistoryRecorder(harness.environment, store, scheduler, clock);
-  store.setHistorySource(recorder);
+  const recorder = new HistoryRecorder(harness.environment, store.history, scheduler, clock);
+  store.history.setSource(recorder);
   harness.listener = recorder.record;
   return { recorder, clock };
 }
@@ -30,7 +30,7 @@ function later(lines: readonly StoredHistoryEntry[]): readonly StoredHistoryEntr
 }
 
 async function storedHistory(harness: BrokerHarness, id: string): Promise<string[]> {
-  return texts(later(await harness.run.store.history(id)));
+  return texts(later(await harness.run.store.history.lines(id)));
 }
 
 test('the history of two days of refreshes has one line a day, and causes no writes of its own', async () => {
@@ -39,8 +39,8 @@ test('the history of two days of refreshes has one line a day, and causes no wri
   const other = await harness.addPairedAppliance('heat-pump');
   const { recorder } = startRecorder(harness);
   let alone = 0;
-  const add = harness.run.store.addHistory.bind(harness.run.store);
-  harness.run.store.addHistory = (lines) => {
+  const add = harness.run.store.history.add.bind(harness.run.store);
+  harness.run.store.history.add = (lines) => {
     alone += 1;
     return add(lines);
   };
@@ -68,7 +68,7 @@ test('a login is in the history after a power cut that follows within seconds', 
   await harness.time.pass(2 * SECOND);
   await harness.crash();
   await harness.start();
-  expect(texts(await harness.run.store.history(id))).toEqual(['paired 1']);
+  expect(texts(await harness.run.store.history.lines(id))).toEqual(['paired 1']);
 });
 
 test('the history is written after an hour if nothing else is written, and when the hub stops', async () => {
@@ -107,9 +107,9 @@ test('history lines wait until the clock is confirmed, and then have the true ti
 test('the history drops old lines and logs one failure while the store cannot be written for days', async () => {
   const { harness, id } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 10 * 3600 } });
   const { recorder } = startRecorder(harness);
-  harness.run.store.setHistorySource({ pending: () => [], markWritten: () => undefined });
-  const add = harness.run.store.addHistory.bind(harness.run.store);
-  harness.run.store.addHistory = () => Promise.reject(new Error('the disk is full'));
+  harness.run.store.history.setSource({ pending: () => [], markWritten: () => undefined });
+  const add = harness.run.store.history.add.bind(harness.run.store);
+  harness.run.store.history.add = () => Promise.reject(new Error('the disk is full'));
   for (let day = 0; day < 52; day++) {
     recorder.record({ kind: 'token_refused', connection: id, at: harness.time.now() });
     harness.time.skip(DAY);
@@ -118,7 +118,7 @@ test('the history drops old lines and logs one failure while the store cannot be
   await harness.time.pass(HOUR);
   expect(harness.events.filter(({ event, level }) => event.startsWith('history') && level !== 'debug')).toHaveLength(1);
   expect(later(await recorder.historyOf(id))).toHaveLength(50);
-  harness.run.store.addHistory = add;
+  harness.run.store.history.add = add;
   await recorder[Symbol.asyncDispose]();
   expect(await storedHistory(harness, id)).toHaveLength(50);
 });
@@ -127,15 +127,15 @@ test('an event during a history write is kept and added once, and none is writte
   const { harness, id } = await BrokerHarness.startPaired({ emulator: { tokenLifetime: 10 * 3600 } });
   const { recorder } = startRecorder(harness);
   const emitEvent = () => recorder.record({ kind: 'token_refused', connection: id, at: harness.time.now() });
-  const add = harness.run.store.addHistory.bind(harness.run.store);
-  harness.run.store.addHistory = async (lines) => {
+  const add = harness.run.store.history.add.bind(harness.run.store);
+  harness.run.store.history.add = async (lines) => {
     emitEvent();
     await add(lines);
   };
   emitEvent();
   await harness.time.pass(HOUR + MINUTE);
   expect(texts(later(await recorder.historyOf(id)))).toEqual(['token_refused 2']);
-  harness.run.store.addHistory = add;
+  harness.run.store.history.add = add;
   await recorder[Symbol.asyncDispose]();
   expect(await storedHistory(harness, id)).toEqual(['token_refused 2']);
 });

@@ -14,7 +14,7 @@ test('a poll and its refresh token wait for a slow store no longer than until th
     { ...harness.run, ready: ready.promise },
     { hub: HUB, started: harness.time.now(), caFingerprint: () => '', tokenRequested() {} },
   );
-  harness.delayedWrites.set('saveSession', written.promise);
+  harness.delayedWrites.set('sessions.save', written.promise);
   const deadline = harness.time.uptime + 9500;
   const create = (due: number) => service.createSession(appliance, 'a device code', 'wallbox', due);
   const late = Promise.all([service.pollDeviceFlow(appliance, deviceCode.reveal(), deadline), create(deadline)]);

@@ -17,12 +17,12 @@ describe('portal with invalid tokens', () => {
     ['more than 16 KiB', 'a'.repeat(16_385)],
   ])('a portal token with %s leaves the grant in doubt, and the current tokens stay', async (_, odd) => {
     const { harness, id } = await BrokerHarness.startPaired();
-    const before = (await harness.run.store.grant(id))?.grant ?? expect.fail('not paired');
+    const before = (await harness.run.store.grants.get(id))?.grant ?? expect.fail('not paired');
     for (const name of ['access_token', 'refresh_token']) {
       harness.portal.fail('token', tokenResponseWith({ [name]: odd }));
       await harness.run.grants.refresh(id);
       expect(await harness.token(id)).toBe(before.accessToken.reveal());
-      const after = (await harness.run.store.grant(id))?.grant;
+      const after = (await harness.run.store.grants.get(id))?.grant;
       expect(after?.refreshToken?.reveal()).toBe(before.refreshToken?.reveal());
       expect(after?.doubt).not.toBeNull();
       expect(after?.refused).toBeNull();

@@ -48,9 +48,11 @@ class NoticesHarness implements AsyncDisposable {
       return work();
     };
     const kept: NoticesContext['store'] = {
-      setting: (name) => store.setting(name),
-      saveSetting: (name, value) => write(() => store.saveSetting(name, value)),
-      replaceSettings: (expected, values) => write(() => store.replaceSettings(expected, values)),
+      settings: {
+        ...store.settings,
+        save: (values) => write(() => store.settings.save(values)),
+        replace: (expected, values) => write(() => store.settings.replace(expected, values)),
+      },
       holdLease: () => store.holdLease(),
     };
     const harness = this;
@@ -390,11 +392,12 @@ test('stored notices that cannot be read are discarded with an error in the log'
   const broken = ['[[', ...values.map((value) => JSON.stringify(value))];
   for (const text of broken) {
     const settings = {
-      setting: async () => text,
-      saveSetting: async () => undefined,
-      replaceSettings: async () => true,
-      holdLease: async () => true,
+      get: async () => text,
+      getAll: async () => new Map(),
+      save: async () => undefined,
+      replace: async () => true,
     };
+    const store = { settings, holdLease: async () => true };
     const { time } = harness;
     const failures: string[] = [];
     const log = logTo((event, _fields, level) => level === 'error' && failures.push(event));
@@ -402,7 +405,7 @@ test('stored notices that cannot be read are discarded with an error in the log'
     const statuses: string[] = [];
     const deliver = ({ status }: NoticeReport) => void statuses.push(status);
     harness.refused();
-    await using notices = await Notices.load({ environment, store: settings, referenceClock: harness });
+    await using notices = await Notices.load({ environment, store, referenceClock: harness });
     notices.start(async () => harness.input, deliver);
     await time.pass(0);
     expect(statuses, text).toEqual(['raised']);

@@ -396,13 +396,13 @@ describe('tokens that come for a connection without a grant', () => {
     const response = harness.portal.hold('token');
     const refreshed = harness.run.grants.refresh(id);
     while (harness.portal.requests('token').length < 2) await new Promise(setImmediate);
-    const deletes = harness.holdWrites('forgetGrant');
+    const deletes = harness.holdWrites('grants.forget');
     const unpaired = administrationOf(harness).unpair('wallbox');
     response.resolve();
     await refreshed;
     deletes.resolve();
     await unpaired;
-    expect([await harness.run.store.grant(id), revoked(harness), liveGrants(harness)]).toEqual([null, 1, 0]);
+    expect([await harness.run.store.grants.get(id), revoked(harness), liveGrants(harness)]).toEqual([null, 1, 0]);
   });
 
   test('a grant that is deleted during a new login is revoked all the same, and so is what that login brings', async () => {
@@ -427,9 +427,9 @@ describe('tokens that come for a connection without a grant', () => {
     const grant = grants.get(id)?.grant ?? expect.fail();
     const [isReading, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     // Another write was faster.
-    store.replaceGrant = async () => false;
+    store.grants.replace = async () => false;
     let reads = 0;
-    store.findGrants = async () => {
+    store.grants.find = async () => {
       // After the write it is read whether that can be repeated, and then what there is.
       if (++reads === 2) isReading.resolve();
       if (reads > 1) await goOn.promise;
@@ -483,7 +483,7 @@ describe('tokens that come for a connection without a grant', () => {
     const completes = harness.holdWrites('saveLogin');
     const received = harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
     while (liveGrants(harness) === 0) await new Promise(setImmediate);
-    await harness.run.store.saveRegistry({
+    await harness.run.store.registry.save({
       removedAppliances: [harness.connection('wallbox').id],
       removedConnections: [harness.connection('wallbox').id],
     });

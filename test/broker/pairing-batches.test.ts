@@ -168,7 +168,7 @@ describe('pairing batch', () => {
     await harness.pairAgain('battery');
     const wallbox = appliances.get('wallbox');
     const waiting = { since: harness.time.now(), from: '192.168.1.20' };
-    await harness.run.store.saveRegistry({ updatedAppliances: [{ ...wallbox, waiting }] });
+    await harness.run.store.registry.save({ updatedAppliances: [{ ...wallbox, waiting }] });
     await harness.restart();
     const batch = await beginBatch(harness);
     expect(harness.run.pairingBatches.view(batch)).toMatchObject({

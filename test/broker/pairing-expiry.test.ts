@@ -32,7 +32,7 @@ test.each(selectRows([0, 20, 100, 300], [0, 300]))(
       ended.push(...runs.map(({ pairing }) => pairingResult(pairing.step)));
     }
     expect(ended).toEqual(Array(2 * 5 * PER_KIND).fill('expired'));
-    expect((await harness.run.store.pairings()).filter(({ step }) => step.kind !== 'ended')).toEqual([]);
+    expect((await harness.run.store.pairings.all()).filter(({ step }) => step.kind !== 'ended')).toEqual([]);
   },
 );
 

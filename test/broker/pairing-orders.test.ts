@@ -154,13 +154,17 @@ class Hub {
         emit: () => undefined,
       },
       store: {
-        pairings: async () => [await this.#read()],
-        takePairing: (_: string, urgent: boolean) => this.#take(urgent),
-        savePairing: (pairing: Pairing) => this.#save(pairing),
+        pairings: {
+          all: async () => [await this.#read()],
+          take: (_: string, urgent: boolean) => this.#take(urgent),
+          save: (pairing: Pairing) => this.#save(pairing),
+        },
         saveLogin: (_: string, decide: Parameters<Store['saveLogin']>[1]) => this.#end(decide),
-        grant: async () => {
-          await this.#turn();
-          return site.grant && { grant: site.grant, attempt: null };
+        grants: {
+          get: async () => {
+            await this.#turn();
+            return site.grant && { grant: site.grant, attempt: null };
+          },
         },
       },
       grants: {

@@ -127,7 +127,7 @@ describe('pairing by redirect', () => {
     const { harness, run } = await startPairing(REDIRECT);
     await followRedirect(harness, await harness.login(run, true), sentBy(harness, run));
     expect(stateOf(run)).toBe('refused_by_user');
-    expect(await harness.run.store.pairings()).toMatchObject([{ step: { result: { reason: 'refused_by_user' } } }]);
+    expect(await harness.run.store.pairings.all()).toMatchObject([{ step: { result: { reason: 'refused_by_user' } } }]);
   });
 
   test('an error that anybody could have brought does not end a pairing: the portal is asked, and its code counts', async () => {
@@ -136,7 +136,7 @@ describe('pairing by redirect', () => {
     const receive = () => harness.run.pairings.receiveCallback(run.pairing.nonce, forged, UNKNOWN_BROWSER);
     const [pairing] = await Promise.all([receive(), harness.time.pass(5 * SECOND)]);
     expect(pairing).toMatchObject({ step: { kind: 'waiting' }, lastFailure: 'refused_by_user' });
-    expect(await harness.run.store.pairings()).toMatchObject([{ lastFailure: 'refused_by_user' }]);
+    expect(await harness.run.store.pairings.all()).toMatchObject([{ lastFailure: 'refused_by_user' }]);
     await harness.login(run);
     await receive();
     expect(stateOf(run)).toBe('paired');
@@ -411,7 +411,7 @@ describe('authorization code', () => {
 
   test('a code is written ahead before it is sent', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    const disk = harness.holdWrites('savePairing');
+    const disk = harness.holdWrites('pairings.save');
     const received = followRedirect(harness, await harness.login(run));
     await expect.poll(() => stateOf(run)).toBe('exchanging');
     await sleep(30);
@@ -423,7 +423,7 @@ describe('authorization code', () => {
 
   test('a code that cannot be written ahead is not sent, and the next poll tries again', async () => {
     const { harness, run } = await startPairing();
-    harness.failingWrites.add('savePairing');
+    harness.failingWrites.add('pairings.save');
     await harness.login(run);
     await harness.time.pass(10 * SECOND);
     expect(harness.exchanges).toBe(0);
@@ -438,18 +438,18 @@ describe('pairing that ends during its code exchange', () => {
   test('a pairing that is cancelled while its code is written ahead stays cancelled, and the code is not sent', async () => {
     const { harness, id, run } = await startPairing(REDIRECT);
     const location = await harness.login(run);
-    const disk = harness.holdWrites('savePairing');
+    const disk = harness.holdWrites('pairings.save');
     const received = followRedirect(harness, location);
     await expect.poll(() => stateOf(run)).toBe('exchanging');
     // The write that ends the pairing is not delayed.
-    harness.delayedWrites.delete('savePairing');
+    harness.delayedWrites.delete('pairings.save');
     const ended = harness.run.pairings.end(id);
     await sleep(30);
     disk.resolve();
     await Promise.all([received, ended]);
     expect(stateOf(run)).toBe('cancelled');
     expect(harness.exchanges).toBe(0);
-    expect(await harness.run.store.pairings()).toMatchObject([{ step: { result: { reason: 'cancelled' } } }]);
+    expect(await harness.run.store.pairings.all()).toMatchObject([{ step: { result: { reason: 'cancelled' } } }]);
   });
 
   test('the tokens of a pairing that was cancelled during its code exchange are discarded', async () => {
@@ -462,7 +462,7 @@ describe('pairing that ends during its code exchange', () => {
     await received;
     expect(stateOf(run)).toBe('cancelled');
     expect(await harness.token(id)).toBe('not_paired');
-    expect(await harness.run.store.grants()).toEqual([]);
+    expect(await harness.run.store.grants.all()).toEqual([]);
   });
 
   test('memory and store agree when a pairing is cancelled while its grant is being saved', async () => {
@@ -477,8 +477,10 @@ describe('pairing that ends during its code exchange', () => {
     await harness.time.settle();
     const paired = stateOf(run) === 'paired';
     expect((await harness.token(id)) === 'not_paired').toBe(!paired);
-    expect(await harness.run.store.grants()).toHaveLength(paired ? 1 : 0);
-    expect((await harness.run.store.pairings()).map((pairing) => pairingResult(pairing.step))).toEqual([stateOf(run)]);
+    expect(await harness.run.store.grants.all()).toHaveLength(paired ? 1 : 0);
+    expect((await harness.run.store.pairings.all()).map((pairing) => pairingResult(pairing.step))).toEqual([
+      stateOf(run),
+    ]);
   });
 });
 
@@ -512,7 +514,7 @@ describe('new pairing of an active appliance', () => {
     await received;
     expect(stateOf(run)).toBe('paired');
     expect(await generationOf(harness.run.store, id)).toBe(3);
-    expect((await harness.run.store.grant(id))?.grant.accessToken.reveal()).toBe(await harness.token(id));
+    expect((await harness.run.store.grants.get(id))?.grant.accessToken.reveal()).toBe(await harness.token(id));
     expectNoCodeTwice(harness);
   });
 
@@ -533,7 +535,7 @@ describe('new pairing of an active appliance', () => {
       expect(harness.run.grants.get(id)?.health).toMatchObject({ problem: { code: 'store_unwritable' } });
       harness.failingWrites.clear();
       await harness.time.pass(5 * MINUTE);
-      expect((await harness.run.store.grant(id))?.grant.accessToken.reveal()).toBe(token);
+      expect((await harness.run.store.grants.get(id))?.grant.accessToken.reveal()).toBe(token);
       expect(harness.run.grants.get(id)?.health).toEqual({ kind: 'good' });
     },
   );
@@ -593,7 +595,7 @@ describe('restart with open pairings', () => {
   test('only the newest of two open pairings of one appliance continues after a restart', async () => {
     const { harness, run } = await startPairing();
     const { store } = harness.run;
-    await store.savePairing({ ...run.pairing, id: '22222222-2222-4222-8222-222222222222', nonce: 'another' });
+    await store.pairings.save({ ...run.pairing, id: '22222222-2222-4222-8222-222222222222', nonce: 'another' });
     await harness.restart();
     await harness.time.settle();
     expect(stateOf(harness.run.pairings.get(run.pairing.id))).toBe('replaced');

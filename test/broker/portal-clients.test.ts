@@ -65,7 +65,7 @@ test('a portal is asked once for each client secret, and a wrong one is reported
   await portal.time.pass(DELAY + SECOND);
   await eventually(async () => {
     await portal.time.pass(SECOND);
-    return (await portal.store.setting('accepted client of home')) === 'right';
+    return (await portal.store.settings.get('accepted client of home')) === 'right';
   });
   expect(right.rejected).toEqual([]);
   portal.clients('right');
@@ -78,7 +78,7 @@ test('a portal is asked once for each client secret, and a wrong one is reported
 test('a portal that has accepted the hub, and then rejects a login, is asked again after a restart', async () => {
   const portal = await startPortal();
   const setting = (wanted: string) =>
-    eventually(async () => (await portal.store.setting('accepted client of home')) === wanted);
+    eventually(async () => (await portal.store.settings.get('accepted client of home')) === wanted);
   const before = portal.clients('wrong');
   before.accept('home');
   await setting('wrong');

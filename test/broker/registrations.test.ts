@@ -234,7 +234,7 @@ describe('registration again after a lost answer', () => {
     const harness = await BrokerHarness.start({ writeTimes: [0, 0] });
     const token = await invite(harness);
     const first = await register(harness, token, {}, 'heater');
-    const gate = harness.holdWrites('saveRegistry');
+    const gate = harness.holdWrites('registry.save');
     const happened = happens(harness, harness.run.appliances.get('wallbox'));
     const again = register(harness, token, {}, 'heater');
     gate.resolve();
@@ -329,7 +329,7 @@ test.each<[Partial<InviteRequest>, string]>([
   const harness = await BrokerHarness.start();
   await harness.addAppliance('heater');
   await expect(invite(harness, request)).rejects.toMatchObject({ code });
-  expect(await harness.run.store.invites()).toEqual([]);
+  expect(await harness.run.store.invites.all()).toEqual([]);
 });
 
 test('the hub has at most 100 open invites and drops expired ones', async () => {
@@ -339,17 +339,17 @@ test('the hub has at most 100 open invites and drops expired ones', async () => 
   await expect(invite(harness)).rejects.toMatchObject({ code: 'not_allowed' });
   await harness.time.pass(60_000);
   await invite(harness);
-  expect(await harness.run.store.invites()).toHaveLength(100);
+  expect(await harness.run.store.invites.all()).toHaveLength(100);
 });
 
 test('the store contains neither invite tokens nor appliance secrets in plain text', async () => {
   const harness = await BrokerHarness.start();
   const token = await invite(harness);
-  expect(JSON.stringify(await harness.run.store.invites())).not.toContain(token);
+  expect(JSON.stringify(await harness.run.store.invites.all())).not.toContain(token);
   const registered = await register(harness, token);
   const secret = registered.kind === 'registered' ? registered.secret?.reveal() : undefined;
   expect(secret).toHaveLength(43);
-  expect(JSON.stringify(await harness.run.store.appliances())).not.toContain(secret);
+  expect(JSON.stringify(await harness.run.store.registry.appliances())).not.toContain(secret);
 });
 
 test('an appliance that registers with its own keys gets no secret', async () => {
@@ -362,7 +362,7 @@ test('an appliance that registers with its own keys gets no secret', async () =>
 test('an invite stays valid if its registration cannot be saved', async () => {
   const harness = await BrokerHarness.start();
   const token = await invite(harness);
-  harness.failingWrites.add('saveRegistry');
+  harness.failingWrites.add('registry.save');
   await expect(register(harness, token)).rejects.toMatchObject({ code: 'store_unwritable' });
   harness.failingWrites.clear();
   expect(await register(harness, token)).toMatchObject({ kind: 'registered', name: 'wallbox' });

@@ -76,7 +76,7 @@ describe('rejected access token', () => {
   });
 
   test.each([
-    ['beginAttempt', 'store_unwritable'],
+    ['grants.beginAttempt', 'store_unwritable'],
     [{ kind: 'answer', status: 429 }, 'portal_deferred'],
     [{ kind: 'answer', status: 400, body: '{"error":"invalid_scope"}' }, 'portal_rejected'],
     [{ kind: 'drop' }, 'answer_lost'],
@@ -136,7 +136,7 @@ describe('rejected access token', () => {
     harness.portal.fail('token', { kind: 'alter', with: same }, { kind: 'alter', with: same });
     await harness.run.grants.reportRejectedToken(id, token);
     expect(await harness.token(id)).toBe('unavailable');
-    expect(await harness.run.store.grant(id)).toMatchObject({
+    expect(await harness.run.store.grants.get(id)).toMatchObject({
       grant: { generation: 2, accessTokenRejectedAt: { boot: 'boot-1' } },
     });
     await harness.time.pass(MINUTE + SECOND);
@@ -166,14 +166,16 @@ describe('refresh in progress when its access token is rejected', () => {
     const next = await request;
     expect(next).not.toBe(token);
     expect(await harness.whoami(next)).toBe(200);
-    expect(await harness.run.store.grant(id)).toMatchObject({ grant: { generation: 2, accessTokenRejectedAt: null } });
+    expect(await harness.run.store.grants.get(id)).toMatchObject({
+      grant: { generation: 2, accessTokenRejectedAt: null },
+    });
     await harness.time.pass(2 * MINUTE);
     expect(harness.refreshes).toBe(1);
   });
 
   test('a refresh in progress that the portal defers leaves the access token rejected', async () => {
     const { harness, id, token } = await startPaired();
-    const response = harness.holdWrites('endAttempt');
+    const response = harness.holdWrites('grants.endAttempt');
     harness.portal.fail('token', { kind: 'answer', status: 503, headers: { 'retry-after': '120' } });
     const refreshing = harness.run.grants.refresh(id);
     await expect.poll(() => harness.refreshes).toBe(1);
@@ -181,7 +183,9 @@ describe('refresh in progress when its access token is rejected', () => {
     response.resolve();
     await refreshing;
     expect(await harness.token(id)).toBe('unavailable');
-    expect(await harness.run.store.grant(id)).toMatchObject({ grant: { accessTokenRejectedAt: { boot: 'boot-1' } } });
+    expect(await harness.run.store.grants.get(id)).toMatchObject({
+      grant: { accessTokenRejectedAt: { boot: 'boot-1' } },
+    });
     // The portal sent a Retry-After of two minutes.
     expect(harness.refreshes).toBe(1);
     await harness.time.pass(6 * MINUTE);
@@ -191,7 +195,7 @@ describe('refresh in progress when its access token is rejected', () => {
 
   test('a rejection while the new access token is being saved does not affect the new one', async () => {
     const { harness, id, token } = await startPaired();
-    const disk = harness.holdWrites('replaceGrant');
+    const disk = harness.holdWrites('grants.replace');
     const refreshing = harness.run.grants.refresh(id);
     await expect.poll(() => harness.emulator.grants()[0]?.generation).toBe(2);
     await harness.run.grants.reportRejectedToken(id, token);
@@ -203,7 +207,7 @@ describe('refresh in progress when its access token is rejected', () => {
 
   test('a rejection while the very same access token is being saved again is saved with the next attempt', async () => {
     const { harness, id, token } = await startPaired();
-    const disk = harness.holdWrites('replaceGrant');
+    const disk = harness.holdWrites('grants.replace');
     const same = (body: string) => JSON.stringify({ ...JSON.parse(body), access_token: token });
     harness.portal.fail('token', { kind: 'alter', with: same }, ...Array(9).fill({ kind: 'answer', status: 503 }));
     const refreshing = harness.run.grants.refresh(id);
@@ -213,7 +217,7 @@ describe('refresh in progress when its access token is rejected', () => {
     await refreshing;
     await harness.time.pass(2 * MINUTE);
     expect(await harness.token(id)).toBe('unavailable');
-    expect(await harness.run.store.grant(id)).toMatchObject({
+    expect(await harness.run.store.grants.get(id)).toMatchObject({
       grant: { generation: 2, accessTokenRejectedAt: { boot: 'boot-1' } },
     });
   });

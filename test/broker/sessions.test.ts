@@ -25,9 +25,11 @@ async function start() {
   const load = () =>
     Sessions.load(
       {
-        sessions: (appliances) => harness.run.store.sessions(appliances),
-        saveSession: (session) => written(() => harness.run.store.saveSession(session)),
-        endSession: (hash) => written(() => harness.run.store.endSession(hash)),
+        sessions: {
+          ...harness.run.store.sessions,
+          save: (session) => written(() => harness.run.store.sessions.save(session)),
+          end: (hash) => written(() => harness.run.store.sessions.end(hash)),
+        },
       },
       harness.run.scheduler,
       { clock: harness.time, random: systemRandom, log },
@@ -66,7 +68,7 @@ test('a session belongs to one appliance, survives restarts, and ends when it is
 test('the store contains no refresh token of a session', async () => {
   const { harness, wallbox, load, begin } = await start();
   const token = await begin(await load(), wallbox, 'flow-1');
-  expect(JSON.stringify(await harness.run.store.sessions())).not.toContain(token);
+  expect(JSON.stringify(await harness.run.store.sessions.all())).not.toContain(token);
 });
 
 test("every poll of one device flow repeats its session's token until that session ends or the hub restarts", async () => {
@@ -108,17 +110,17 @@ test('the sessions of an appliance of several connections count and end by their
   const hass = (await harness.run.appliances.add('hass', choice)).appliance;
   const sessions = await load();
   const older = { hash: sha256('older'), appliance: hass.id, device: 'older', begun: harness.time.now() };
-  await harness.run.store.saveSession(older);
+  await harness.run.store.sessions.save(older);
   const ofA = await begin(sessions, hass.id, 'flow-a', a.id);
   for (let i = 0; i < MAX_SESSIONS; i += 1) await begin(sessions, hass.id, `flow-${i}`, b.id);
   for (const now of [sessions, await load()]) expect(now.find(hass.id, ofA)).toMatchObject({ connection: a.id });
   await sessions.endFor(hass, b.id);
   for (const now of [sessions, await load()])
     expect([ofA, 'older'].map((one) => has(now, hass.id, one))).toEqual([true, true]);
-  expect(await harness.run.store.sessions()).toHaveLength(2);
+  expect(await harness.run.store.sessions.all()).toHaveLength(2);
   // An older session is known to be one of the connection only if there is no other.
   await sessions.endFor({ ...hass, more: [] }, a.id);
-  expect(await harness.run.store.sessions()).toEqual([]);
+  expect(await harness.run.store.sessions.all()).toEqual([]);
 });
 
 test('all sessions of an appliance end together', async () => {

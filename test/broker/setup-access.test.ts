@@ -56,23 +56,25 @@ function open(directory: string): Promise<SqliteStore> {
 }
 
 /** Loads the setup access from the store, as each run of the hub does. */
-async function load(tokens?: SignInTokens, settings = store): Promise<StoredSetupAccess> {
+async function load(tokens?: SignInTokens, settings = store.settings): Promise<StoredSetupAccess> {
   const recordEvent = (event: string, fields: LogFields = {}) => {
     events.push({ event, fields });
     appendFileSync(log, `${JSON.stringify({ event, ...fields })}\n`);
   };
   const loaded = await StoredSetupAccess.load(
     {
-      setting: (name) => settings.setting(name),
-      async saveSetting(name, value) {
-        if (unwritable) throw new Failure('store_unwritable', 'the disk is full');
-        writes += 1;
-        await settings.saveSetting(name, value);
-      },
-      async replaceSettings(expected, values) {
-        if (unwritable) throw new Failure('store_unwritable', 'the disk is full');
-        writes += 1;
-        return settings.replaceSettings(expected, values);
+      settings: {
+        ...settings,
+        async save(values) {
+          if (unwritable) throw new Failure('store_unwritable', 'the disk is full');
+          writes += 1;
+          await settings.save(values);
+        },
+        async replace(expected, values) {
+          if (unwritable) throw new Failure('store_unwritable', 'the disk is full');
+          writes += 1;
+          return settings.replace(expected, values);
+        },
       },
     },
     { clock: time, random: systemRandom, log: logTo(recordEvent), referenceClock },
@@ -161,7 +163,7 @@ describe('setup code', () => {
 
   it('a power cut in the middle of a rotation of the setup code still ends the sessions', async () => {
     const session = await signIn();
-    await store.saveSetting('setup_code', 'BCDF-GHJK-LMNP-QRST');
+    await store.settings.save({ setup_code: 'BCDF-GHJK-LMNP-QRST' });
     await restart();
     expect(isSignedIn(session)).toBe(false);
   });
@@ -192,7 +194,7 @@ describe("session of the hub's page", () => {
 
   it('the store contains neither the cookie nor the CSRF token of a session in plain text', async () => {
     const session = await signIn();
-    const kept = (await store.setting(PAGE_SESSIONS_SETTING)) ?? '';
+    const kept = (await store.settings.get(PAGE_SESSIONS_SETTING)) ?? '';
     expect(kept).toContain('hash');
     for (const secret of [session.cookie.reveal(), session.csrfToken, setupAccess.code.reveal()])
       expect(kept).not.toContain(secret);
@@ -253,7 +255,7 @@ describe("session of the hub's page", () => {
     await signIn();
     expect(isSignedIn(first)).toBe(false);
     await restart();
-    expect(JSON.parse((await store.setting(PAGE_SESSIONS_SETTING)) ?? '{}')).toMatchObject({
+    expect(JSON.parse((await store.settings.get(PAGE_SESSIONS_SETTING)) ?? '{}')).toMatchObject({
       sessions: { length: 20 },
     });
   });
@@ -270,7 +272,7 @@ describe("session of the hub's page", () => {
   it.each(['', 'no JSON', '{}', '{"code":1,"sessions":[]}', '[]'])(
     'stored sessions of the form %j are ignored, and sign-in works',
     async (damaged) => {
-      await store.saveSetting(PAGE_SESSIONS_SETTING, damaged);
+      await store.settings.save({ [PAGE_SESSIONS_SETTING]: damaged });
       await restart();
       await signIn();
     },
@@ -288,7 +290,7 @@ describe("session of the hub's page", () => {
     using another = memoryStateFolder();
     using other = await open(another.path);
     await restoreState(other, copy);
-    const elsewhere = await load(undefined, other);
+    const elsewhere = await load(undefined, other.settings);
     expect(elsewhere.code.reveal()).toBe(setupAccess.code.reveal());
     expect(elsewhere.findSession(session.cookie.reveal())).toBeNull();
   });

@@ -51,7 +51,7 @@ describe('device flows of two appliances of one connection', () => {
     await logIn(harness, second);
     expect(poll(harness, 'heater', second)).toBe('paired');
     expect(await requestToken(harness, 'dashboard')).toBe(await requestToken(harness, 'heater'));
-    expect(await harness.run.store.grants()).toHaveLength(1);
+    expect(await harness.run.store.grants.all()).toHaveLength(1);
   });
 
   test('a new device flow replaces only that of the same appliance', async () => {
@@ -166,7 +166,7 @@ describe('device flow of an appliance whose connection is paired', () => {
 
   test('an approval that cannot be saved fails, and the appliance waits on', async () => {
     const { harness, flow } = await startPaired();
-    harness.failingWrites.add('savePairing');
+    harness.failingWrites.add('pairings.save');
     await expect(lanServiceOf(harness).approveDeviceFlow(flow.userCode)).rejects.toMatchObject({
       code: 'store_unwritable',
     });

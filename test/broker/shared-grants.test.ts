@@ -33,7 +33,7 @@ test('one login connects all appliances of a connection, and they get the same t
   expect(await harness.whoami(tokens[0] ?? '')).toBe(200);
   expect(harness.emulator.grants()).toHaveLength(1);
   expect(harness.exchanges).toBe(1);
-  expect(await harness.run.store.grants()).toHaveLength(1);
+  expect(await harness.run.store.grants.all()).toHaveLength(1);
 });
 
 test('requests of all appliances of a connection join one refresh, and get its token', async () => {
@@ -87,14 +87,14 @@ describe('appliance of a shared connection', () => {
     const harness = await startShared();
     const administration = administrationOf(harness);
     const [token] = await tokensOf(harness);
-    const before = await harness.run.store.grants();
+    const before = await harness.run.store.grants.all();
     await administration.removeAppliance('dashboard');
     await administration.rotateSecret('heater', false);
     expect(await Promise.all(['heater', 'thermostat'].map((name) => requestToken(harness, name)))).toEqual([
       token,
       token,
     ]);
-    expect(await harness.run.store.grants()).toEqual(before);
+    expect(await harness.run.store.grants.all()).toEqual(before);
     expect(administration.connectionStatusOf(harness.connection('shared'))).toMatchObject({
       state: 'active',
       users: ['heater', 'thermostat'].map((name) => ({ name, title: name })),
@@ -123,7 +123,7 @@ describe('appliance of a shared connection', () => {
     ]);
     expect(await tokensOf(harness)).toEqual(['not_paired', 'not_paired', 'not_paired']);
     expect(harness.run.appliances.list()).toEqual(credentials);
-    expect(await harness.run.store.grants()).toEqual([]);
+    expect(await harness.run.store.grants.all()).toEqual([]);
     expect(harness.emittedEvents.filter(({ kind }) => kind === 'unpaired')).toMatchObject([
       { connection: harness.connection('shared').id },
     ]);

@@ -138,7 +138,7 @@ describe('repeated device flow of one appliance', () => {
     const { harness, id } = await BrokerHarness.startUnpaired();
     const flows = await Promise.all([beginFlow(harness), beginFlow(harness)]);
     expect(flows.map((flow) => pollFlow(harness, id, flow)).sort()).toEqual(['pending', 'replaced']);
-    expect(await harness.run.store.pairings()).toHaveLength(1);
+    expect(await harness.run.store.pairings.all()).toHaveLength(1);
   });
 });
 

@@ -12,7 +12,7 @@ async function restartWithPortal(harness: BrokerHarness, identity: BrokerHarness
 }
 
 async function storedGrant(harness: BrokerHarness, id: string) {
-  const found = await harness.run.store.grant(id);
+  const found = await harness.run.store.grants.get(id);
   if (found === null) throw new Error('there is no grant');
   return found.grant;
 }
@@ -75,5 +75,5 @@ test('a new pairing replaces a suspended grant, and unpairing deletes one', asyn
   expect(await storedGrant(harness, wallbox)).toMatchObject({ generation: generation + 2, issuer: OTHER });
   expect(await administrationOf(harness).unpair('heater')).toBe(false);
   expect(harness.run.grants.getSuspended(heater)).toBeUndefined();
-  expect(await harness.run.store.grant(heater)).toBeNull();
+  expect(await harness.run.store.grants.get(heater)).toBeNull();
 });

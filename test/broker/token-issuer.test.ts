@@ -22,11 +22,11 @@ test('a hundred simultaneous token requests get one token and cause one refresh'
 test('an access token is saved to disk before it is issued', async () => {
   const { harness, id } = await BrokerHarness.startPaired();
   const first = await harness.token(id);
-  const disk = harness.holdWrites('replaceGrant');
+  const disk = harness.holdWrites('grants.replace');
   const refreshing = harness.run.grants.refresh(id);
   await expect.poll(() => harness.emulator.grants()[0]?.generation).toBe(2);
   expect(await harness.token(id)).toBe(first);
-  expect(await harness.run.store.grant(id)).toMatchObject({
+  expect(await harness.run.store.grants.get(id)).toMatchObject({
     grant: { generation: 1 },
     attempt: { at: { boot: 'boot-1' } },
   });
@@ -34,7 +34,7 @@ test('an access token is saved to disk before it is issued', async () => {
   await refreshing;
   const second = await harness.token(id);
   expect(second).not.toBe(first);
-  const kept = await harness.run.store.grant(id);
+  const kept = await harness.run.store.grants.get(id);
   expect(kept).toMatchObject({ attempt: null });
   expect(kept?.grant.accessToken.reveal()).toBe(second);
   expect(await harness.whoami(second)).toBe(200);

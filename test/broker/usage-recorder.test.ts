@@ -24,7 +24,7 @@ function conditionsOf(harness: BrokerHarness, name = 'wallbox') {
 
 /** The number of tokens of an appliance that are in the store. */
 async function storedCount(harness: BrokerHarness, id: string): Promise<number> {
-  const { days = [] } = (await harness.run.store.usage()).get(id) ?? {};
+  const { days = [] } = (await harness.run.store.usage.own()).get(id) ?? {};
   return days.reduce((sum, { count }) => sum + count, 0);
 }
 
@@ -137,8 +137,8 @@ describe('usage in the store', () => {
     await harness.time.pass(MINUTE);
     let alone = 0;
     const { store } = harness.run;
-    const save = store.saveUsage.bind(store);
-    store.saveUsage = (usage) => {
+    const save = store.usage.save.bind(store);
+    store.usage.save = (usage) => {
       alone += 1;
       return save(usage);
     };
@@ -171,7 +171,7 @@ describe('usage in the store', () => {
   test('the hub stops and starts, and logs what is lost, if the usage cannot be written and read', async () => {
     const { harness } = await BrokerHarness.startPaired();
     await requestToken(harness, 'wallbox');
-    harness.run.store.saveUsage = () => Promise.reject(new Error('the disk is full'));
+    harness.run.store.usage.save = () => Promise.reject(new Error('the disk is full'));
     await harness.restart();
     expect(harness.events.filter(({ event }) => event === 'usage_write_failed')).toMatchObject([
       { level: 'warn', fields: { error: 'the disk is full' } },
@@ -188,7 +188,7 @@ describe('usage in the store', () => {
     await requestToken(harness, 'wallbox');
     expect(harness.run.usageRecorder.usageOf(user)).toMatchObject({ last: null, today: 0 });
     await harness.restart();
-    expect((await harness.run.store.usage()).size).toBe(1);
+    expect((await harness.run.store.usage.own()).size).toBe(1);
   });
 });
 

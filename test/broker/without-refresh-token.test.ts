@@ -83,7 +83,7 @@ describe('login without a refresh token', () => {
 
   test('a rejection whose refusal could not be stored before a power cut is applied at the next start', async () => {
     const { harness, id, token } = await startPaired();
-    harness.failingWrites.add('endAttempt');
+    harness.failingWrites.add('grants.endAttempt');
     await harness.run.grants.reportRejectedToken(id, token);
     expectRefused(harness, REJECTED);
     await harness.crash();
@@ -91,7 +91,7 @@ describe('login without a refresh token', () => {
     await harness.start();
     await harness.time.pass(SECOND);
     expectRefused(harness, REJECTED);
-    expect((await harness.run.store.grant(id))?.grant.refused).not.toBeNull();
+    expect((await harness.run.store.grants.get(id))?.grant.refused).not.toBeNull();
   });
 
   test.each([
@@ -173,7 +173,7 @@ describe('login without a refresh token', () => {
     harness.run.grants.onStoreWritable();
     await harness.time.pass(10 * SECOND);
     expect(statusOf(harness)).toMatchObject({ state: 'active', problem: null });
-    expect((await harness.run.store.grant(id))?.grant).toMatchObject({ refreshToken: null, refused: null });
+    expect((await harness.run.store.grants.get(id))?.grant).toMatchObject({ refreshToken: null, refused: null });
     expect(await harness.token(id)).toBe(token);
     await harness.time.pass(HOUR);
     expectRefused(harness);

@@ -8,7 +8,7 @@ import { createLog } from '../../src/system/log.ts';
 import { type Authority, spkiFingerprint } from '../../src/system/x509/certificates.ts';
 import { createAuthority } from '../../src/system/x509/issuing.ts';
 import { FakeTime } from '../support/fake-time.ts';
-import { hubAuthority, memorySettingsStore } from '../support/hub-authority.ts';
+import { hubAuthority, memorySettings } from '../support/hub-authority.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -30,7 +30,7 @@ beforeEach(() => {
   time = new FakeTime();
 });
 
-const load = () => HubAuthority.load(memorySettingsStore(settings), () => PERMITTED);
+const load = () => HubAuthority.load({ settings: memorySettings(settings) }, () => PERMITTED);
 
 /** A hub's CA and everything that ends its rotation. @param options.confirmedTime the time that a portal has confirmed */
 async function startRotation(options: { confirmedTime?: number; ca?: HubAuthority; hasOwnCertificate?: boolean } = {}) {
@@ -146,10 +146,9 @@ describe('rotation of the CA', () => {
   });
 
   it('the CA stays the same if the store cannot save the rotation', async () => {
-    const store = memorySettingsStore(settings);
-    const full = { ...store, saveSettings: () => Promise.reject(new Error('full')) };
+    const full = { ...memorySettings(settings), save: () => Promise.reject(new Error('full')) };
     await hubAuthority(first, settings);
-    const { rotation, ca } = await startRotation({ ca: await HubAuthority.load(full, () => PERMITTED) });
+    const { rotation, ca } = await startRotation({ ca: await HubAuthority.load({ settings: full }, () => PERMITTED) });
     const before = new Map(settings);
     await expect(rotation.rotate(60)).rejects.toThrow('full');
     expect([ca.authority, ca.old]).toEqual([first, null]);
@@ -157,17 +156,17 @@ describe('rotation of the CA', () => {
   });
 
   it('the CA can be rotated after a write of it that failed, but is in the store all the same', async () => {
-    const store = memorySettingsStore(settings);
+    const store = memorySettings(settings);
     let fails = true;
     const torn = {
       ...store,
-      async saveSettings(values: Readonly<Record<string, string>>) {
-        await store.saveSettings(values);
+      async save(values: Readonly<Record<string, string>>) {
+        await store.save(values);
         if (fails) throw new Error('no answer');
       },
     };
     await hubAuthority(first, settings);
-    const { rotation, ca } = await startRotation({ ca: await HubAuthority.load(torn, () => PERMITTED) });
+    const { rotation, ca } = await startRotation({ ca: await HubAuthority.load({ settings: torn }, () => PERMITTED) });
     await expect(rotation.rotate(60)).rejects.toThrow('no answer');
     fails = false;
     await rotation.rotate(60);

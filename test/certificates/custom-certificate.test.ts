@@ -17,7 +17,7 @@ import { systemRandom } from '../../src/system/random.ts';
 import { type Authority, type Leaf, spkiFingerprint } from '../../src/system/x509/certificates.ts';
 import { createAuthority, createSuccessorAuthority, issueLeaf } from '../../src/system/x509/issuing.ts';
 import { FakeTime } from '../support/fake-time.ts';
-import { hubAuthority } from '../support/hub-authority.ts';
+import { hubAuthority, memorySettings } from '../support/hub-authority.ts';
 import { LanServerHarness } from '../support/lan-server-harness.ts';
 import { logTo } from '../support/log-to.ts';
 import { stateFolder } from '../support/state-folder.ts';
@@ -207,7 +207,7 @@ describe('the renewal of an own certificate on disk', () => {
       scheduler,
       portalClock,
       identity: { id: 'latchkey-1', ca: await hubAuthority(authority) },
-      store: { setting: async () => null, saveSetting: async () => undefined },
+      store: { settings: memorySettings(new Map()) },
       names: ['latchkey-1.local'],
       addresses: () => ['127.0.0.1'],
       custom: { files: files(), leaf: await readCustomCertificate(files()) },

@@ -8,7 +8,7 @@ import { createLog } from '../../src/system/log.ts';
 import { type Authority, spkiFingerprint } from '../../src/system/x509/certificates.ts';
 import { createAuthority } from '../../src/system/x509/issuing.ts';
 import { FakeTime } from '../support/fake-time.ts';
-import { hubAuthority, memorySettingsStore } from '../support/hub-authority.ts';
+import { hubAuthority, memorySettings } from '../support/hub-authority.ts';
 
 const DAY = 86_400_000;
 
@@ -32,7 +32,7 @@ async function open(changes: { wall?: number; settings?: Map<string, string>; is
     scheduler,
     portalClock,
     identity: { id: 'latchkey-1', ca: await hubAuthority(issuer, settings) },
-    store: memorySettingsStore(settings),
+    store: { settings: memorySettings(settings) },
     names: ['latchkey-1.local', 'pi', 'localhost'],
     addresses: () => addresses,
     custom: null,

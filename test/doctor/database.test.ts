@@ -57,7 +57,7 @@ async function createTables(): Promise<void> {
     sealing,
     ...environment,
   });
-  await store.startupDone();
+  await store.site.startupDone();
 }
 
 test('the doctor reports the server, TLS, rights, schema, clock and commits, and changes nothing', async () => {

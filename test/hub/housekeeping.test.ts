@@ -97,7 +97,7 @@ test('a pairing leads to a snapshot at once, and an unchanged store to none', as
     expect(readFileSync(store.copy).includes(`${WALLBOX.id}ended`)).toBe(true);
     date(store.copy, store.time.wall - DAY);
     housekeeping.requestSnapshot();
-    await store.store.setting('none');
+    await store.store.settings.get('none');
     housekeeping.requestSnapshot();
   });
   expect(statSync(store.copy).mtimeMs).toBe(store.time.wall - DAY);

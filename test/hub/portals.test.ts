@@ -6,6 +6,7 @@ import { Secret } from '../../src/core/secret.ts';
 import { connectPortals } from '../../src/hub/portals/connect-portals.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
 import { systemRandom } from '../../src/system/random.ts';
+import { memorySettings } from '../support/hub-authority.ts';
 import { logTo } from '../support/log-to.ts';
 import { httpResponse, startRawServer } from '../support/raw-server.ts';
 
@@ -41,7 +42,7 @@ test('a connected portal has the lifetimes of its configuration, and revokes at 
     timers: systemTimers,
     random: systemRandom,
     log: logTo(() => undefined),
-    store: { setting: async () => null, saveSetting: async () => undefined },
+    store: { settings: memorySettings(new Map()) },
   });
   const available: string[] = [];
   const observed = withResponseListeners(portals, {
@@ -80,10 +81,7 @@ test('each portal that has moved its token endpoint is reported with both addres
     timers: systemTimers,
     random: systemRandom,
     log: logTo(() => undefined),
-    store: {
-      setting: async (name) => saved.get(name) ?? null,
-      saveSetting: async (name, value) => void saved.set(name, value),
-    },
+    store: { settings: memorySettings(saved) },
   });
   const message = expect.stringMatching(
     /has moved its token_endpoint from http:\/\/127.0.0.1:\d+ to https:\/\/new.example.*set portals.cloud.token_endpoint = "https:\/\/new.example\/token"/,

@@ -48,7 +48,7 @@ export function testPresets(chosen: readonly Cloud[]): void {
       expect(hub.status).toMatchObject(
         survives ? { state: 'active', problem: null } : { state: 'needs_pairing', problem: { code: 'refused' } },
       );
-      expect(await hub.harness.run.store.grants()).toHaveLength(1);
+      expect(await hub.harness.run.store.grants.all()).toHaveLength(1);
       if (survives) expect(await hub.call(await hub.token())).toBe(200);
       else expect(hub.status.problem?.message).toMatch(/^An answer was lost on /);
     });
@@ -60,7 +60,7 @@ export function testPresets(chosen: readonly Cloud[]): void {
       await hub.untilRefreshed();
       await hub.passUntil(() => hub.status.state === 'needs_pairing', hub.lifetime + 6 * HOUR);
       expect(hub.status).toMatchObject({ state: 'needs_pairing' });
-      expect(await hub.harness.run.store.grants()).toHaveLength(1);
+      expect(await hub.harness.run.store.grants.all()).toHaveLength(1);
     });
 
     test('unpairing revokes the login if the cloud can do that, and sends nothing otherwise', async () => {
@@ -77,7 +77,7 @@ export function testPresets(chosen: readonly Cloud[]): void {
         expect(sent).toMatchObject([{ endpoint: 'revoke', status: 200 }]);
         expect(await hub.call(token)).toBeGreaterThanOrEqual(401);
       }
-      expect(await hub.harness.run.store.grants()).toEqual([]);
+      expect(await hub.harness.run.store.grants.all()).toEqual([]);
     });
   });
 }

@@ -7,7 +7,7 @@ async function linkUnderWay(home: BrokerHarness) {
   const { appliance } = await home.addAppliance('wallbox');
   const disk = Promise.withResolvers<void>();
   const run = await home.run.pairings.begin(home.connection('wallbox'));
-  home.delayedWrites.set('savePairing', disk.promise);
+  home.delayedWrites.set('pairings.save', disk.promise);
   await expect.poll(() => home.emulator.requests.filter(({ status }) => status === 200)).toHaveLength(1);
   await sleep(100);
   return { appliance, run, written: () => disk.resolve() };
@@ -21,7 +21,7 @@ describe('saving a pairing link', () => {
     written();
     await home.time.settle();
     expect(run.pairing.step.kind).toBe('waiting');
-    expect(await home.run.store.pairings()).toMatchObject([{ step: { kind: 'waiting' } }]);
+    expect(await home.run.store.pairings.all()).toMatchObject([{ step: { kind: 'waiting' } }]);
   });
 
   test('a link that arrives while its pairing is being cancelled is discarded', async () => {
@@ -33,6 +33,6 @@ describe('saving a pairing link', () => {
     await home.time.settle();
     const cancelled = { kind: 'ended', result: { kind: 'failed', reason: 'cancelled' } };
     expect(run.pairing.step).toEqual(cancelled);
-    expect(await home.run.store.pairings()).toMatchObject([{ step: cancelled }]);
+    expect(await home.run.store.pairings.all()).toMatchObject([{ step: cancelled }]);
   });
 });

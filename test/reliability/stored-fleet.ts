@@ -59,7 +59,7 @@ export async function storeFleet(
     const none = { connection: appliance.connection, generation: 0, scope: null, requestedScope: null, issuer };
     const { tokens } = outcome;
     const refreshToken = tokens.refreshToken ?? new Secret('');
-    await store.replaceGrant(grantFromTokenResponse(none, refreshToken, tokens, obtained, obtained.wall));
+    await store.grants.replace(grantFromTokenResponse(none, refreshToken, tokens, obtained, obtained.wall));
     return { name, client_id: appliance.clientId, client_secret: secret.reveal() };
   }
 

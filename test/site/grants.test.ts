@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { Failure } from '../../src/core/failure.ts';
+import { withMethods } from '../support/store-calls.ts';
 import { startPaired } from './paired-site.ts';
-import { expectSoon, withMethods } from './site-brokers.ts';
+import { expectSoon } from './site-brokers.ts';
 import { siteServer, useSiteServer } from './site-harness.ts';
 
 useSiteServer();
@@ -92,11 +93,13 @@ test('a hub writes a rejection once, whether the first try fails or not', async 
   let fails = false;
   await using site = await startPaired((store) =>
     withMethods(store, {
-      markTokenRejected: async (...call) => {
-        results.push(fails ? 'fails' : await store.markTokenRejected(...call));
-        if (fails) throw new Failure('store_unwritable', 'the database is away');
-        return true;
-      },
+      grants: withMethods(store.grants, {
+        rejectAccessToken: async (...call) => {
+          results.push(fails ? 'fails' : await store.grants.rejectAccessToken(...call));
+          if (fails) throw new Failure('store_unwritable', 'the database is away');
+          return true;
+        },
+      }),
     }),
   );
   const { first, second, id } = site;

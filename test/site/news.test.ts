@@ -6,14 +6,8 @@ import { Failure } from '../../src/core/failure.ts';
 import { sampleGrant } from '../core/samples.ts';
 import { FakeTime } from '../support/fake-time.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import {
-  expectSoon,
-  IN_AN_HOUR,
-  startSite,
-  startSiteBroker,
-  withMethods,
-  withoutNotifications,
-} from './site-brokers.ts';
+import { withMethods } from '../support/store-calls.ts';
+import { expectSoon, IN_AN_HOUR, startSite, startSiteBroker, withoutNotifications } from './site-brokers.ts';
 import { useSiteServer } from './site-harness.ts';
 
 useSiteServer();
@@ -26,10 +20,12 @@ test('an error in one part keeps no other part from its news, and everything is 
   let isFailing = true;
   await using c = await startSiteBroker(site.address, 'latchkey-0000000c', (store) =>
     withMethods(store, {
-      async sessions(appliances) {
-        if (appliances !== undefined && isFailing) throw new Failure('store_unreadable', 'not now');
-        return store.sessions(appliances);
-      },
+      sessions: withMethods(store.sessions, {
+        async all(appliances) {
+          if (appliances !== undefined && isFailing) throw new Failure('store_unreadable', 'not now');
+          return store.sessions.all(appliances);
+        },
+      }),
     }),
   );
   const { clientId } = await a.administration.addAppliance('wallbox', OWN_CONNECTION);
@@ -74,7 +70,7 @@ test('the status shows the tokens that all hubs have issued', async () => {
   await expectSoon(() => b.broker.appliances.byId(id)?.id, id);
   const { obtained: _, ...grant } = sampleGrant();
   const obtained = a.broker.environment.clock.now();
-  await a.store.replaceGrant({ ...grant, connection, obtained });
+  await a.store.grants.replace({ ...grant, connection, obtained });
   const request = { scope: null, minTtl: 0 };
   for (const { broker, service } of [a, b]) {
     await broker.grants.resumeStored(connection);
@@ -89,15 +85,15 @@ test('the status shows the tokens that all hubs have issued', async () => {
   await b.service.issueToken(b.broker.appliances.get('wallbox'), request);
   expect(b.broker.usageRecorder.usageOf(id)).toMatchObject({ today: 4 });
   await b.broker.usageRecorder.share();
-  expect((await b.store.usage()).get(id)?.days).toEqual([{ day: utcDay(obtained.wall), count: 3 }]);
+  expect((await b.store.usage.own()).get(id)?.days).toEqual([{ day: utcDay(obtained.wall), count: 3 }]);
   // Of each connection, the last token at any of them.
   const last = obtained.wall;
   const [earlier, later] = [
     { last: last - 1000, days: [] },
     { last, days: [] },
   ] as const;
-  await a.store.saveUsage(new Map([[id, { ...later, connections: { x: earlier, y: later } }]]));
-  await b.store.saveUsage(new Map([[id, { ...later, connections: { x: later, y: earlier } }]]));
+  await a.store.usage.save(new Map([[id, { ...later, connections: { x: earlier, y: later } }]]));
+  await b.store.usage.save(new Map([[id, { ...later, connections: { x: later, y: earlier } }]]));
   await using c = await startSiteBroker(site.address, 'latchkey-0000000c');
   for (const used of ['x', 'y']) expect(c.broker.usageRecorder.usageOf(id, obtained, used)).toMatchObject({ last });
 });
@@ -109,7 +105,7 @@ test('an event that one hub has recorded is in the history at the other, and is 
   await expectSoon(() => b.broker.appliances.find('wallbox')?.name, 'wallbox');
   const { connection } = a.broker.appliances.get('wallbox');
   const obtained = a.broker.environment.clock.now();
-  await a.store.replaceGrant(sampleGrant({ connection, obtained }));
+  await a.store.grants.replace(sampleGrant({ connection, obtained }));
   for (const { broker } of [a, b]) await broker.grants.resumeStored(connection);
   await a.administration.unpair('wallbox');
   await expectSoon(() => b.broker.grants.get(connection), undefined);

@@ -62,9 +62,7 @@ async function startHub(id: string): Promise<NoticesOfHub> {
 /** The store of a hub, which grants it every lease while it is paused. */
 function pausable(store: PostgresStore, isPaused: () => boolean): NoticesContext['store'] {
   return {
-    setting: (name) => store.setting(name),
-    saveSetting: (name, value) => store.saveSetting(name, value),
-    replaceSettings: (expected, values) => store.replaceSettings(expected, values),
+    settings: store.settings,
     holdLease: async (work) => isPaused() || store.holdLease(work),
   };
 }

@@ -8,7 +8,8 @@ import { ALL_NEWS, LEAF_SETTING } from '../../src/core/site.ts';
 import { sha256 } from '../../src/system/secret-hash.ts';
 import { sampleGrant } from '../core/samples.ts';
 import { rememberSecrets } from '../support/logs.ts';
-import { expectSoon, IN_AN_HOUR, type SiteBroker, startSite, startSiteBroker, withMethods } from './site-brokers.ts';
+import { withMethods } from '../support/store-calls.ts';
+import { expectSoon, IN_AN_HOUR, type SiteBroker, startSite, startSiteBroker } from './site-brokers.ts';
 import { addressOf, siteServer, useSiteServer } from './site-harness.ts';
 
 useSiteServer();
@@ -69,7 +70,7 @@ test('connections whose names were swapped in the database of a site give no app
     const { broker, store } = hub;
     for (const { id, name } of broker.connections.list()) {
       const accessToken = new Secret(`the-access-token-of-${name}`);
-      await store.replaceGrant(
+      await store.grants.replace(
         sampleGrant({ connection: id, accessToken, obtained: broker.environment.clock.now(), portalTime: Date.now() }),
       );
       await broker.grants.resumeStored(id);
@@ -103,17 +104,17 @@ test('a running hub of a site stops issuing tokens of a connection whose row was
 test('a setting of one hub of a site is unreadable in the row of another hub, and as one of the site', async () => {
   await using site = await startSite();
   const { a, b, database } = site;
-  await a.store.saveSetting(LEAF_SETTING, 'the key of a');
-  await b.store.saveSetting(LEAF_SETTING, 'the key of b');
-  expect(await b.store.setting(LEAF_SETTING)).toBe('the key of b');
+  await a.store.settings.save({ [LEAF_SETTING]: 'the key of a' });
+  await b.store.settings.save({ [LEAF_SETTING]: 'the key of b' });
+  expect(await b.store.settings.get(LEAF_SETTING)).toBe('the key of b');
   await runOnSite(
     database,
     `UPDATE hub_settings SET sealed = (SELECT sealed FROM hub_settings WHERE hub = '${a.store.site.hubId}')
      WHERE hub = '${b.store.site.hubId}'`,
     'INSERT INTO settings (name, sealed) SELECT name, sealed FROM hub_settings LIMIT 1',
   );
-  expect(await b.store.setting(LEAF_SETTING)).toBeNull();
-  expect(await a.store.setting(LEAF_SETTING)).toBe('the key of a');
+  expect(await b.store.settings.get(LEAF_SETTING)).toBeNull();
+  expect(await a.store.settings.get(LEAF_SETTING)).toBe('the key of a');
 });
 
 test('a session of one hub is known at the other, and ends there when it is revoked', async () => {
@@ -158,13 +159,15 @@ test('a change that waits for news of another hub starts from what they bring', 
   const [reading, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   await using c = await startSiteBroker(address, 'latchkey-0000000c', (store) =>
     withMethods(store, {
-      async connections(ids) {
-        const found = await store.connections(ids);
-        if (ids === undefined || secretOf(c.broker.appliances.find('wallbox')) === undefined) return found;
-        reading.resolve();
-        await goOn.promise;
-        return found;
-      },
+      registry: withMethods(store.registry, {
+        async connections(ids) {
+          const found = await store.registry.connections(ids);
+          if (ids === undefined || secretOf(c.broker.appliances.find('wallbox')) === undefined) return found;
+          reading.resolve();
+          await goOn.promise;
+          return found;
+        },
+      }),
     }),
   );
   await a.administration.addConnection('shared', 'Monitoring', null);
@@ -212,7 +215,7 @@ test('a connection that was removed at one hub is removed at the other with its 
   await expectSoon(() => namesAt(b), ['wallbox']);
   const { id } = a.broker.connections.get('shared');
   const appliance = a.broker.appliances.get('wallbox');
-  await a.store.replaceGrant(sampleGrant({ connection: id }));
+  await a.store.grants.replace(sampleGrant({ connection: id }));
   await a.broker.grants.resumeStored(id);
   const flow = await a.service.beginDeviceFlow(appliance, null);
   const deviceCode = flow.kind === 'begun' ? flow.authorization.deviceCode.reveal() : '';

@@ -68,11 +68,11 @@ function countRestores(store: PostgresStore) {
 /** What a restore changes, as a hub reads it. */
 async function contentOf(store: PostgresStore) {
   return {
-    setupCode: await store.setting('setup_code'),
-    connections: (await store.connections()).map(({ name }) => name),
-    appliances: (await store.appliances()).map(({ name }) => name),
-    grants: (await store.grants()).map(({ grant }) => grant.refreshToken?.reveal()).sort(),
-    sessions: (await store.sessions()).map(({ hash }) => hash),
+    setupCode: await store.settings.get('setup_code'),
+    connections: (await store.registry.connections()).map(({ name }) => name),
+    appliances: (await store.registry.appliances()).map(({ name }) => name),
+    grants: (await store.grants.all()).map(({ grant }) => grant.refreshToken?.reveal()).sort(),
+    sessions: (await store.sessions.all()).map(({ hash }) => hash),
   };
 }
 
@@ -121,8 +121,8 @@ test('two restores at once, on one hub and on two, lead to one result', async ()
   expect(outcomes.filter((outcome) => outcome === 2)).toHaveLength(1);
   for (const outcome of outcomes) expect([2, 0, 'not_allowed']).toContain(outcome);
   expect(await contentOf(first)).toEqual(RESTORED);
-  expect((await first.grants()).map(({ grant }) => grant.generation)).toEqual([3, 2]);
-  const ids = await Promise.all([first, second].map((store) => store.setting('hub_id')));
+  expect((await first.grants.all()).map(({ grant }) => grant.generation)).toEqual([3, 2]);
+  const ids = await Promise.all([first, second].map((store) => store.settings.get('hub_id')));
   expect(ids.filter((id) => id === FORMER_ID)).toHaveLength(1);
   expect(ids.filter((id) => id === OWN_ID || id === OTHER_ID)).toHaveLength(1);
 });
@@ -155,7 +155,7 @@ test('a restore whose connection breaks before any of its statements fails, and 
   await using other = await openSiteStore(site.direct, OWN_ID);
   await using store = await openSiteStore(site.proxied, OTHER_ID);
   await addAppliance(other, WALLBOX);
-  expect(await other.replaceGrant(grantOf(WALLBOX.id, 1, 'of the site'))).toBe(true);
+  expect(await other.grants.replace(grantOf(WALLBOX.id, 1, 'of the site'))).toBe(true);
   const before = await contentOf(other);
   const restores = [store, other].map(countRestores);
   for (const statement of STATEMENTS) {
@@ -183,7 +183,7 @@ test.each(['request', 'response'] as const)(
     expect(await restoreState(store, BACKUP)).toEqual({ restored: ['wallbox', 'heater'], kept: [] });
     await lost;
     expect(await contentOf(other)).toEqual(RESTORED);
-    expect((await other.grants()).map(({ grant }) => grant.generation)).toEqual([3, 2]);
+    expect((await other.grants.all()).map(({ grant }) => grant.generation)).toEqual([3, 2]);
     await other.catchUp();
     await store.catchUp();
     expect(restores.map(({ count }) => count)).toEqual([0, 1]);
@@ -196,20 +196,20 @@ test('no hub puts back what it knew before a restore, and none writes over it', 
   await using second = await openSiteStore(site.direct, OTHER_ID);
   await addAppliance(first, WALLBOX);
   const old = grantOf(WALLBOX.id, 1, 'of the site');
-  expect(await first.replaceGrant(old)).toBe(true);
-  await second.grants();
-  await second.appliances();
+  expect(await first.grants.replace(old)).toBe(true);
+  await second.grants.all();
+  await second.registry.appliances();
   const attempt = { token: 'hash', at: instantAt(1) };
-  expect(await second.beginAttempt(old, attempt)).toMatchObject({ kind: 'begun' });
-  expect(await second.endAttempt(old)).toBe(true);
-  expect(await second.beginAttempt(old, attempt)).toMatchObject({ kind: 'begun' });
+  expect(await second.grants.beginAttempt(old, attempt)).toMatchObject({ kind: 'begun' });
+  expect(await second.grants.endAttempt(old)).toBe(true);
+  expect(await second.grants.beginAttempt(old, attempt)).toMatchObject({ kind: 'begun' });
   // The second hub has not heard of it when it gets an answer for its refresh.
   await removeAppliance(first, WALLBOX.id);
   await restoreState(first, BACKUP);
-  expect(await second.replaceGrant(grantOf(WALLBOX.id, 2, 'of a late answer'))).toBe(false);
-  const found = (await second.findGrants(new Set([WALLBOX.id]))).get(WALLBOX.id);
+  expect(await second.grants.replace(grantOf(WALLBOX.id, 2, 'of a late answer'))).toBe(false);
+  const found = (await second.grants.find(new Set([WALLBOX.id]))).get(WALLBOX.id);
   expect(found).toMatchObject({ mayHaveLostWrites: false, stored: { grant: { generation: 3 } } });
-  await second.reconcile([old]);
+  await second.grants.reconcile([old]);
   expect(await updateAppliance(second, { ...WALLBOX, name: 'renamed' })).toBe(false);
   expect(await contentOf(first)).toEqual(RESTORED);
 });
@@ -220,15 +220,15 @@ test('the grants of a copy of the database are in doubt, and those of a server t
   {
     await using store = await openSiteStore(addressOf(database.url), OWN_ID);
     await addAppliance(store, WALLBOX);
-    await store.replaceGrant(grantOf(WALLBOX.id, 1, 'of the site'));
+    await store.grants.replace(grantOf(WALLBOX.id, 1, 'of the site'));
   }
   await server.restart();
   {
     await using store = await openSiteStore(addressOf(database.url), OWN_ID);
-    expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { doubt: null } });
+    expect(await store.grants.get(WALLBOX.id)).toMatchObject({ grant: { doubt: null } });
   }
   const copy = { ...database, name: `${database.name}_copy` };
   await server.sql('postgres', `CREATE DATABASE ${copy.name} TEMPLATE ${database.name} OWNER ${database.user};`);
   await using store = await openSiteStore(addressOf(server.urlOf(copy)), OWN_ID);
-  expect(await store.grant(WALLBOX.id)).toMatchObject({ grant: { doubt: { kind: 'copy' } } });
+  expect(await store.grants.get(WALLBOX.id)).toMatchObject({ grant: { doubt: { kind: 'copy' } } });
 });

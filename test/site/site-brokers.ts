@@ -9,8 +9,7 @@ import type { BrokerStore, Environment } from '../../src/broker/ports.ts';
 import type { LanService } from '../../src/core/lan-service.ts';
 import type { LogFields } from '../../src/core/log.ts';
 import type { ConnectionEvent } from '../../src/core/reports/history.ts';
-import type { SiteNews, SiteStore } from '../../src/core/site.ts';
-import type { Store } from '../../src/core/store.ts';
+import type { SiteNews } from '../../src/core/site.ts';
 import type { DatabaseAddress } from '../../src/store/postgres/database/connections.ts';
 import type { PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { systemClock, systemTimers } from '../../src/system/clock.ts';
@@ -19,6 +18,7 @@ import { HUB } from '../broker/broker-services.ts';
 import { scaleDeadline } from '../support/deadlines.ts';
 import { logTo } from '../support/log-to.ts';
 import type { TestDatabase } from '../support/postgres/server.ts';
+import { withMethods } from '../support/store-calls.ts';
 import { addressOf, openSiteStore, siteServer } from './site-harness.ts';
 
 /** A test waits so long for what usually takes a tenth of a second. */
@@ -103,18 +103,6 @@ export async function startSiteBroker(
   });
   const owned = parts.move();
   return { broker, store, administration, service, logged, emitted, [Symbol.asyncDispose]: () => owned.disposeAsync() };
-}
-
-/** The same store with other methods. */
-export function withMethods(store: PostgresStore, methods: Partial<Store & SiteStore>): BrokerStore {
-  const changed: PostgresStore = new Proxy(store, {
-    get: (object, name) => {
-      if (name === 'site') return changed;
-      const member: unknown = Reflect.get(methods, name) ?? Reflect.get(object, name, object);
-      return typeof member === 'function' ? member.bind(object) : member;
-    },
-  });
-  return changed;
 }
 
 /** The same store, which delivers news only when the hub looks for them. */

@@ -89,7 +89,7 @@ export async function openSiteStore(
   options: SiteHubOptions | string = {},
 ): Promise<PostgresStore> {
   const store = await startSiteStore(address, hubId, typeof options === 'string' ? { boot: options } : options);
-  await store.startupDone();
+  await store.site.startupDone();
   return store;
 }
 

@@ -30,8 +30,8 @@ async function startHubs({ isFast = true } = {}) {
     await openSiteStore(siteAddress(database, proxy), HUB_A, isFast ? { clock: fastClock(20) } : {}),
   );
   await addAppliance(hub, WALLBOX);
-  await hub.replaceGrant(first);
-  await hub.savePairing(waiting);
+  await hub.grants.replace(first);
+  await hub.pairings.save(waiting);
   const other = parts.use(await openSiteStore(siteAddress(database), HUB_B));
   const sql = (statements: string) => server.sql(database, `SET search_path = latchkey; ${statements}`);
   const returned = Promise.withResolvers<void>();
@@ -65,79 +65,79 @@ const third = sampleGrant({ generation: 3 });
 const WRITES: readonly Write[] = [
   {
     what: 'the beginning of a refresh',
-    write: (hub) => hub.beginAttempt(first, attempt),
+    write: (hub) => hub.grants.beginAttempt(first, attempt),
     result: { kind: 'begun', sendBefore: expect.any(Number) },
-    stored: async (other) => (await other.grant(id))?.attempt?.token,
+    stored: async (other) => (await other.grants.get(id))?.attempt?.token,
     expected: 'hash',
   },
   {
     what: 'the end of a refresh',
-    write: (hub) => hub.endAttempt({ ...first, misconfigured: instantAt(7) }),
+    write: (hub) => hub.grants.endAttempt({ ...first, misconfigured: instantAt(7) }),
     result: true,
-    stored: async (other) => (await other.grant(id))?.grant.misconfigured?.uptime,
+    stored: async (other) => (await other.grants.get(id))?.grant.misconfigured?.uptime,
     expected: 7,
   },
   {
     what: 'the mark of a rejected token',
-    write: (hub) => hub.markTokenRejected(id, 1, instantAt(7)),
+    write: (hub) => hub.grants.rejectAccessToken(id, 1, instantAt(7)),
     result: true,
-    stored: async (other) => (await other.grant(id))?.grant.accessTokenRejectedAt?.uptime,
+    stored: async (other) => (await other.grants.get(id))?.grant.accessTokenRejectedAt?.uptime,
     expected: 7,
   },
   {
     what: 'a grant',
-    write: (hub) => hub.replaceGrant(second),
+    write: (hub) => hub.grants.replace(second),
     result: true,
-    stored: async (other) => (await other.grant(id))?.grant.refreshToken?.reveal(),
+    stored: async (other) => (await other.grants.get(id))?.grant.refreshToken?.reveal(),
     expected: 'the-second-refresh-token',
   },
   {
     what: 'a pairing',
-    write: (hub) => hub.savePairing({ ...waiting, scope: 'Another' }),
+    write: (hub) => hub.pairings.save({ ...waiting, scope: 'Another' }),
     result: true,
-    stored: async (other) => (await other.pairings()).map(({ scope }) => scope),
+    stored: async (other) => (await other.pairings.all()).map(({ scope }) => scope),
     expected: ['Another'],
   },
   {
     what: 'the end of a pairing',
     write: (hub) => completePairing(hub, paired, third),
     result: true,
-    stored: async (other) => [(await other.pairings()).map(({ step }) => step.kind), await generationOf(other, id)],
+    stored: async (other) => [(await other.pairings.all()).map(({ step }) => step.kind), await generationOf(other, id)],
     expected: [['ended'], 3],
   },
   {
     what: 'a session',
-    write: (hub) => hub.saveSession(sampleSession(WALLBOX, 'one')),
+    write: (hub) => hub.sessions.save(sampleSession(WALLBOX, 'one')),
     result: true,
-    stored: async (other) => (await other.sessions()).map(({ hash }) => hash),
+    stored: async (other) => (await other.sessions.all()).map(({ hash }) => hash),
     expected: ['hash-one'],
   },
   {
     what: 'the deletion of a grant',
-    write: async (hub) => (await hub.forgetGrant(id, 3)).generation,
+    write: async (hub) => (await hub.grants.forget(id, 3)).generation,
     result: 3,
     stored: (other) => generationOf(other, id),
     expected: 4,
   },
   {
     what: 'a change of the registry',
-    write: (hub) => hub.saveRegistry({ addedConnections: [ownConnection(HEATER)], addedAppliances: [HEATER] }),
+    write: (hub) => hub.registry.save({ addedConnections: [ownConnection(HEATER)], addedAppliances: [HEATER] }),
     result: true,
-    stored: async (other) => (await other.appliances()).map(({ name }) => name),
+    stored: async (other) => (await other.registry.appliances()).map(({ name }) => name),
     expected: ['heater', 'wallbox'],
   },
   {
     what: 'a setting',
-    write: (hub) => hub.replaceSettings({ page_sessions: null }, { page_sessions: 'x' }),
+    write: (hub) => hub.settings.replace({ page_sessions: null }, { page_sessions: 'x' }),
     result: true,
-    stored: (other) => other.setting('page_sessions'),
+    stored: (other) => other.settings.get('page_sessions'),
     expected: 'x',
   },
   {
     what: 'history',
-    write: (hub) => hub.addHistory(new Map([[id, [LINE]]])),
+    write: (hub) => hub.history.add(new Map([[id, [LINE]]])),
     result: undefined,
-    stored: (other) => other.history(id),
+    stored: (other) => other.history.lines(id),
     expected: [LINE],
   },
 ];
@@ -167,14 +167,14 @@ describe('a database that goes away while a transaction is committed', () => {
     await using hubs = await startHubs({ isFast: false });
     const lost = hubs.proxy.lose('response', COMMIT);
     const asked = [1, 2, 3, 4].map(() => hubs.proxy.lose('response', /^SELECT news FROM changes WHERE id/));
-    const begun = hubs.hub.beginAttempt(first, attempt);
+    const begun = hubs.hub.grants.beginAttempt(first, attempt);
     await lost;
     hubs.proxy.cut();
     await hubs.returned;
     await Promise.all(asked);
     expect(await begun).toMatchObject({ kind: 'begun' });
-    expect(await hubs.other.grant(id)).toMatchObject({ attempt: { token: 'hash' } });
-    expect(await hubs.other.beginAttempt(first, attempt)).not.toMatchObject({ kind: 'begun' });
+    expect(await hubs.other.grants.get(id)).toMatchObject({ attempt: { token: 'hash' } });
+    expect(await hubs.other.grants.beginAttempt(first, attempt)).not.toMatchObject({ kind: 'begun' });
   });
 
   test('a hub hears of its own change that was committed although it could not know that', async () => {
@@ -183,67 +183,67 @@ describe('a database that goes away while a transaction is committed', () => {
     hubs.hub.watch({ news: async ({ appliances }) => void news.push(...appliances) });
     hubs.goAwayAfter('response');
     const changed = { ...WALLBOX, name: 'renamed' };
-    await expect(hubs.hub.saveRegistry({ updatedAppliances: [changed] })).rejects.toMatchObject({
+    await expect(hubs.hub.registry.save({ updatedAppliances: [changed] })).rejects.toMatchObject({
       code: 'store_unwritable',
     });
     hubs.proxy.pass();
     await hubs.returned;
     expect(news).toEqual([id]);
-    expect(await hubs.hub.appliances(new Set([id]))).toEqual([changed]);
-    expect(await hubs.hub.saveRegistry({ updatedAppliances: [WALLBOX] })).toBe(true);
+    expect(await hubs.hub.registry.appliances(new Set([id]))).toEqual([changed]);
+    expect(await hubs.hub.registry.save({ updatedAppliances: [WALLBOX] })).toBe(true);
   });
 
   test('an attempt that may have been committed is not begun, and is removed when the database is back', async () => {
     await using hubs = await startHubs();
-    await hubs.other.grants();
+    await hubs.other.grants.all();
     const news: string[] = [];
     hubs.other.watch({ news: async ({ grants }) => void news.push(...grants) });
     hubs.goAwayAfter('response');
-    await expect(hubs.hub.beginAttempt(first, attempt)).rejects.toMatchObject({ code: 'store_unwritable' });
+    await expect(hubs.hub.grants.beginAttempt(first, attempt)).rejects.toMatchObject({ code: 'store_unwritable' });
     expect(hubs.hub.writeProblem).toContain("can't be used since");
-    expect(await hubs.other.grant(id)).toMatchObject({ attempt: { token: 'hash' } });
+    expect(await hubs.other.grants.get(id)).toMatchObject({ attempt: { token: 'hash' } });
     await hubs.other.catchUp();
     news.splice(0);
     hubs.proxy.pass();
     await hubs.returned;
     expect(hubs.hub.writeProblem).toBeNull();
     await expect.poll(() => news).toContain(id);
-    expect(await hubs.other.grant(id)).toMatchObject({ attempt: null });
-    expect(await hubs.hub.grant(id)).toMatchObject({ attempt: null, grant: { generation: 1 } });
-    expect(await hubs.hub.beginAttempt(first, attempt)).toMatchObject({ kind: 'begun' });
+    expect(await hubs.other.grants.get(id)).toMatchObject({ attempt: null });
+    expect(await hubs.hub.grants.get(id)).toMatchObject({ attempt: null, grant: { generation: 1 } });
+    expect(await hubs.hub.grants.beginAttempt(first, attempt)).toMatchObject({ kind: 'begun' });
   });
 
   test.each(['response', 'request'] as const)(
     'new tokens of which the %s was lost are written by the next try, once',
     async (message) => {
       await using hubs = await startHubs();
-      await hubs.hub.beginAttempt(first, attempt);
+      await hubs.hub.grants.beginAttempt(first, attempt);
       hubs.goAwayAfter(message);
-      await expect(hubs.hub.replaceGrant(second)).rejects.toMatchObject({ code: 'store_unwritable' });
+      await expect(hubs.hub.grants.replace(second)).rejects.toMatchObject({ code: 'store_unwritable' });
       expect(await generationOf(hubs.other, id)).toBe(message === 'response' ? 2 : 1);
       hubs.proxy.pass();
       await hubs.returned;
-      expect(await hubs.hub.replaceGrant(second)).toBe(true);
-      expect(await hubs.hub.replaceGrant({ ...second, refreshToken: new Secret('late') })).toBe(false);
-      const stored = await hubs.other.grant(id);
+      expect(await hubs.hub.grants.replace(second)).toBe(true);
+      expect(await hubs.hub.grants.replace({ ...second, refreshToken: new Secret('late') })).toBe(false);
+      const stored = await hubs.other.grants.get(id);
       expect(stored).toMatchObject({ attempt: null, grant: { generation: 2 } });
       expect(stored?.grant.refreshToken?.reveal()).toBe('the-second-refresh-token');
-      expect(await hubs.hub.beginAttempt(second, attempt)).toMatchObject({ kind: 'begun' });
+      expect(await hubs.hub.grants.beginAttempt(second, attempt)).toMatchObject({ kind: 'begun' });
     },
   );
 
   test('new tokens that may have been committed do not replace those of another hub that has used them', async () => {
     await using hubs = await startHubs();
     hubs.goAwayAfter('response');
-    await expect(hubs.hub.replaceGrant(second)).rejects.toMatchObject({ code: 'store_unwritable' });
-    await hubs.other.grants();
-    expect(await hubs.other.beginAttempt(second, attempt)).toMatchObject({ kind: 'begun' });
+    await expect(hubs.hub.grants.replace(second)).rejects.toMatchObject({ code: 'store_unwritable' });
+    await hubs.other.grants.all();
+    expect(await hubs.other.grants.beginAttempt(second, attempt)).toMatchObject({ kind: 'begun' });
     const third = sampleGrant({ generation: 3, refreshToken: new Secret('the-third') });
-    expect(await hubs.other.replaceGrant(third)).toBe(true);
+    expect(await hubs.other.grants.replace(third)).toBe(true);
     hubs.proxy.pass();
     await hubs.returned;
-    expect(await hubs.hub.replaceGrant(second)).toBe(false);
-    expect((await hubs.hub.grant(id))?.grant.refreshToken?.reveal()).toBe('the-third');
+    expect(await hubs.hub.grants.replace(second)).toBe(false);
+    expect((await hubs.hub.grants.get(id))?.grant.refreshToken?.reveal()).toBe('the-third');
   });
 
   test('the end of a pairing that may have been committed is written by the next try, once', async () => {
@@ -254,7 +254,7 @@ describe('a database that goes away while a transaction is committed', () => {
     await hubs.returned;
     expect(await hubs.hub.saveLogin(id, () => ({ grant: second, pairing: paired }))).toBe(second);
     expect(await generationOf(hubs.other, id)).toBe(2);
-    expect((await hubs.other.pairings()).map(({ step }) => step.kind)).toEqual(['ended']);
+    expect((await hubs.other.pairings.all()).map(({ step }) => step.kind)).toEqual(['ended']);
   });
 
   test('an attempt whose commit is still running when the hub comes back is removed after its end', async () => {
@@ -268,7 +268,7 @@ describe('a database that goes away while a transaction is committed', () => {
     const lock = new Client({ connectionString: hubs.url });
     await lock.connect();
     await lock.query('SELECT pg_advisory_lock(42)');
-    await expect(hub.beginAttempt(first, attempt)).rejects.toMatchObject({ code: 'store_unwritable' });
+    await expect(hub.grants.beginAttempt(first, attempt)).rejects.toMatchObject({ code: 'store_unwritable' });
     // Long enough to come back without waiting for the commit.
     await Promise.race([hubs.returned, sleep(3000)]);
     await lock.end();
@@ -276,24 +276,24 @@ describe('a database that goes away while a transaction is committed', () => {
     await expect
       .poll(() => sql("SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = 'COMMIT';"))
       .toBe('0');
-    expect(await other.grant(id)).toMatchObject({ attempt: null, grant: { generation: 1 } });
+    expect(await other.grants.get(id)).toMatchObject({ attempt: null, grant: { generation: 1 } });
     await sql('DROP TRIGGER slow ON grants;');
-    await hub.grant(id);
-    expect(await hub.beginAttempt(first, attempt)).toMatchObject({ kind: 'begun' });
+    await hub.grants.get(id);
+    expect(await hub.grants.beginAttempt(first, attempt)).toMatchObject({ kind: 'begun' });
   });
 
   test('a write fails at once while the database is away, and so does a read', async () => {
     await using hubs = await startHubs();
     hubs.proxy.refuse();
     await expect.poll(() => hubs.hub.writeProblem).not.toBeNull();
-    const attempts = Array.from({ length: 50 }, () => hubs.hub.replaceGrant(second));
+    const attempts = Array.from({ length: 50 }, () => hubs.hub.grants.replace(second));
     for (const result of await Promise.allSettled(attempts)) {
       expect(result).toMatchObject({ status: 'rejected', reason: { code: 'store_unwritable' } });
     }
-    await expect(hubs.hub.grants()).rejects.toMatchObject({ code: 'store_unreadable' });
+    await expect(hubs.hub.grants.all()).rejects.toMatchObject({ code: 'store_unreadable' });
     hubs.proxy.pass();
     await hubs.returned;
-    expect(await hubs.hub.replaceGrant(second)).toBe(true);
+    expect(await hubs.hub.grants.replace(second)).toBe(true);
   });
 });
 
@@ -309,11 +309,11 @@ test.each([
     {
       await using store = await openSiteStore(address, HUB_A);
       await addAppliance(store, WALLBOX);
-      await store.replaceGrant(sampleGrant({ connection: WALLBOX.id }));
+      await store.grants.replace(sampleGrant({ connection: WALLBOX.id }));
     }
     await server.restart(mode);
     await using store = await openSiteStore(address, HUB_A);
-    const found = (await store.grant(WALLBOX.id))?.grant.doubt;
+    const found = (await store.grants.get(WALLBOX.id))?.grant.doubt;
     expect(found).toEqual(doubt && expect.objectContaining(doubt));
   },
 );

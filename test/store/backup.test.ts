@@ -53,20 +53,20 @@ async function fill(store: SqliteStore): Promise<void> {
   for (const appliance of [WALLBOX, HEATER]) await addAppliance(store, appliance);
   await saveGenerations(store, wallboxGrant);
   await saveGenerations(store, heaterGrant);
-  await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }));
-  await store.saveSetting('hub_id', 'the hub');
-  await store.saveSetting('ca_key', 'the key of the CA');
+  await store.pairings.save(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }));
+  await store.settings.save({ hub_id: 'the hub' });
+  await store.settings.save({ ca_key: 'the key of the CA' });
 }
 
 /** Saves a grant, and every generation before it. */
 async function saveGenerations(store: SqliteStore, grant: ReturnType<typeof sampleGrant>): Promise<void> {
   for (let generation = 1; generation <= grant.generation; generation++) {
-    expect(await store.replaceGrant({ ...grant, generation })).toBe(true);
+    expect(await store.grants.replace({ ...grant, generation })).toBe(true);
   }
 }
 
 async function grantsOf(store: SqliteStore) {
-  return (await store.grants()).map(({ grant }) => grant);
+  return (await store.grants.all()).map(({ grant }) => grant);
 }
 
 test('a backup contains the settings, the appliances and their grants, and no pairings', async () => {
@@ -87,8 +87,8 @@ test('the rows of a backup are read in one turn of the event loop, and decrypted
   using temp = tempStore();
   const ids = Array.from({ length: 500 }, () => crypto.randomUUID());
   const appliances = ids.map((id) => ({ ...WALLBOX, id, clientId: id, name: `a-${id}`, connection: id }));
-  await temp.store.saveRegistry({ addedConnections: appliances.map(ownConnection), addedAppliances: appliances });
-  for (const id of ids) await temp.store.replaceGrant(sampleGrant({ connection: id, generation: 1 }));
+  await temp.store.registry.save({ addedConnections: appliances.map(ownConnection), addedAppliances: appliances });
+  for (const id of ids) await temp.store.grants.replace(sampleGrant({ connection: id, generation: 1 }));
   // To read the rows takes more than half of the work.
   expect(await longestTurnShare(() => captureState(temp.store, MADE))).toBeLessThan(0.85);
   expect((await captureState(temp.store, MADE)).grants).toHaveLength(ids.length);
@@ -118,14 +118,14 @@ test('a grant that was in doubt in the backup, or had no refresh token, is resto
 describe('restoring a backup', () => {
   test('a backup restored on an empty hub makes it the same hub, with all grants in doubt and sealed with its own key', async () => {
     using temp = tempStore();
-    await temp.store.saveSetting('hub_id', 'a young hub');
+    await temp.store.settings.save({ hub_id: 'a young hub' });
     expect(await restoreState(temp.store, await sampleBackupState())).toEqual({
       restored: ['wallbox', 'heater'],
       kept: [],
     });
-    expect(await temp.store.setting('hub_id')).toBe('the hub');
-    expect(await temp.store.setting('ca_key')).toBe('the key of the CA');
-    expect(await temp.store.appliances()).toEqual([HEATER, WALLBOX]);
+    expect(await temp.store.settings.get('hub_id')).toBe('the hub');
+    expect(await temp.store.settings.get('ca_key')).toBe('the key of the CA');
+    expect(await temp.store.registry.appliances()).toEqual([HEATER, WALLBOX]);
     expect(await grantsOf(temp.store)).toEqual([
       { ...wallboxGrant, doubt },
       { ...heaterGrant, doubt },
@@ -147,7 +147,7 @@ describe('restoring a backup', () => {
       kept: ['wallbox'],
     });
     expect(await grantsOf(temp.store)).toEqual([own, { ...heaterGrant, doubt }]);
-    expect((await temp.store.appliances())[1]).toEqual(rotated);
+    expect((await temp.store.registry.appliances())[1]).toEqual(rotated);
   });
 
   test('restoring a backup replaces an older grant, and a late refresh response for the old one is discarded', async () => {
@@ -156,18 +156,18 @@ describe('restoring a backup', () => {
     await saveGenerations(temp.store, sampleGrant({ connection: WALLBOX.id, generation: 3 }));
     await restoreState(temp.store, await sampleBackupState());
     expect(await generationOf(temp.store, WALLBOX.id)).toBe(5);
-    expect(await temp.store.replaceGrant(sampleGrant({ connection: WALLBOX.id, generation: 4 }))).toBe(false);
+    expect(await temp.store.grants.replace(sampleGrant({ connection: WALLBOX.id, generation: 4 }))).toBe(false);
   });
 
   test('restoring a backup brings back a deleted grant, with a generation that no late response matches', async () => {
     using temp = tempStore();
     await addAppliance(temp.store, WALLBOX);
     await saveGenerations(temp.store, sampleGrant({ connection: WALLBOX.id, generation: 7 }));
-    await temp.store.forgetGrant(WALLBOX.id, 7);
+    await temp.store.grants.forget(WALLBOX.id, 7);
     expect(await restoreState(temp.store, await sampleBackupState())).toMatchObject({
       restored: ['wallbox', 'heater'],
     });
-    expect(await temp.store.grant(WALLBOX.id)).toMatchObject({ grant: { generation: 9, doubt } });
+    expect(await temp.store.grants.get(WALLBOX.id)).toMatchObject({ grant: { generation: 9, doubt } });
   });
 
   test('restoring a backup leaves appliances unchanged that it does not contain', async () => {
@@ -177,7 +177,7 @@ describe('restoring a backup', () => {
     await addAppliance(temp.store, own);
     await saveGenerations(temp.store, sampleGrant({ connection: own.id }));
     await restoreState(temp.store, await sampleBackupState());
-    expect((await temp.store.appliances()).map(({ name }) => name)).toEqual(['heater', 'sauna', 'wallbox']);
+    expect((await temp.store.registry.appliances()).map(({ name }) => name)).toEqual(['heater', 'sauna', 'wallbox']);
     expect(await grantsOf(temp.store)).toHaveLength(3);
   });
 
@@ -188,7 +188,7 @@ describe('restoring a backup', () => {
     await addAppliance(temp.store, own);
     const copy = await sampleBackupState();
     await restoreState(temp.store, copy);
-    expect(await temp.store.appliances()).toEqual([HEATER, WALLBOX]);
+    expect(await temp.store.registry.appliances()).toEqual([HEATER, WALLBOX]);
 
     using other = tempStore();
     await addAppliance(other.store, own);
@@ -197,8 +197,8 @@ describe('restoring a backup', () => {
       code: 'appliance_exists',
       message: expect.stringMatching(/remove wallbox.*nothing was changed/),
     });
-    expect(await other.store.appliances()).toEqual([own]);
-    expect(await other.store.setting('hub_id')).toBeNull();
+    expect(await other.store.registry.appliances()).toEqual([own]);
+    expect(await other.store.settings.get('hub_id')).toBeNull();
   });
 
   test('restoring a backup changes everything or nothing', async () => {
@@ -206,8 +206,8 @@ describe('restoring a backup', () => {
     const copy = await sampleBackupState();
     const twice = { ...copy, appliances: [...copy.appliances, { ...WALLBOX, id: HEATER.id }] };
     await expect(restoreState(temp.store, twice)).rejects.toBeInstanceOf(Failure);
-    expect(await temp.store.appliances()).toEqual([]);
-    expect(await temp.store.setting('hub_id')).toBeNull();
+    expect(await temp.store.registry.appliances()).toEqual([]);
+    expect(await temp.store.settings.get('hub_id')).toBeNull();
   });
 });
 
@@ -226,7 +226,7 @@ describe('unusable backup', () => {
     using temp = tempStore();
     const error: unknown = await restoreBackup(temp.store, copy, passphrase).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'copy_unusable' });
-    expect(await temp.store.appliances()).toEqual([]);
+    expect(await temp.store.registry.appliances()).toEqual([]);
     const message = messageOf(error);
     expect(message).not.toMatch(/\n|refresh-token|correct horse/);
     return message;

@@ -25,26 +25,26 @@ async function fillStore(path: string) {
   using store = open(path);
   for (const appliance of [OURS, THEIRS]) {
     await addAppliance(store, appliance);
-    await store.replaceGrant(sampleGrant({ connection: appliance.id }));
-    await store.saveSession(sampleSession(appliance, appliance.name));
+    await store.grants.replace(sampleGrant({ connection: appliance.id }));
+    await store.sessions.save(sampleSession(appliance, appliance.name));
   }
-  await store.savePairing(pairing);
-  await store.saveInvite(INVITE);
-  await store.saveSetting('hub_id', 'the hub');
+  await store.pairings.save(pairing);
+  await store.invites.save(INVITE);
+  await store.settings.save({ hub_id: 'the hub' });
 }
 
 async function readAll(path: string) {
   using store = await openAsHub(path);
-  const appliances = await store.appliances();
+  const appliances = await store.registry.appliances();
   return {
     credentials: Object.fromEntries(appliances.map(({ id, credentials }) => [id, credentials])),
-    damaged: [...store.damagedAppliances].toSorted(),
-    sessions: (await store.sessions()).map(({ hash, appliance }) => [hash, appliance]),
-    refused: [...store.rejectedSessions],
-    invites: (await store.invites()).map(({ hash }) => hash),
-    refusedInvites: store.hasRejectedInvites,
-    pairings: await store.pairings(),
-    grants: (await store.grants()).length,
+    damaged: [...store.registry.damagedAppliances].toSorted(),
+    sessions: (await store.sessions.all()).map(({ hash, appliance }) => [hash, appliance]),
+    refused: [...store.sessions.rejected],
+    invites: (await store.invites.all()).map(({ hash }) => hash),
+    refusedInvites: store.invites.rejected.size > 0,
+    pairings: await store.pairings.all(),
+    grants: (await store.grants.all()).length,
     recovered: store.recoverySummary,
   };
 }

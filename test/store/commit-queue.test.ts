@@ -51,7 +51,7 @@ function next(grant: Grant): Grant {
 
 /** Whether an attempt is begun. */
 async function begin(store: Store, grant: Grant, begun: RefreshAttempt = attempt): Promise<boolean> {
-  return (await store.beginAttempt(grant, begun)).kind === 'begun';
+  return (await store.grants.beginAttempt(grant, begun)).kind === 'begun';
 }
 
 /** A store with paired appliances, in virtual time. */
@@ -61,10 +61,10 @@ async function startPaired() {
   {
     using store = open(folder.path);
     for (const appliance of APPLIANCES) await addAppliance(store, appliance);
-    for (const grant of FIRST) await store.replaceGrant(grant);
+    for (const grant of FIRST) await store.grants.replace(grant);
     // Reserves the ballast, which takes real time.
-    await store.beginAttempt(wallbox, attempt);
-    await store.endAttempt(wallbox);
+    await store.grants.beginAttempt(wallbox, attempt);
+    await store.grants.endAttempt(wallbox);
   }
   const store = await openStore(folder.path, jweSealing(KEY), () => time.wall, time);
   const before = readWal.bind(null, folder.path);
@@ -113,11 +113,11 @@ describe('group commit of refreshes', () => {
     await time.pass(0);
     expect(await Promise.all(begun)).toEqual([true, true, true, true]);
     expect(commits()).toBe(before + 1);
-    const results = FIRST.map((grant) => store.replaceGrant(next(grant)));
+    const results = FIRST.map((grant) => store.grants.replace(next(grant)));
     await time.settle();
     await expect.poll(async () => time.pass(0).then(commits)).toBe(before + 2);
     expect(await Promise.all(results)).toEqual([true, true, true, true]);
-    expect((await store.grants()).map(({ grant, attempt: left }) => [grant.generation, left])).toEqual(
+    expect((await store.grants.all()).map(({ grant, attempt: left }) => [grant.generation, left])).toEqual(
       Array(4).fill([2, null]),
     );
   });
@@ -133,7 +133,7 @@ describe('group commit of refreshes', () => {
       seen.push(database.prepare("SELECT count(*) FROM grants WHERE attempt LIKE '%hash%'").pluck().get());
       database.close();
     };
-    const begun = FIRST.map((grant) => store.beginAttempt(grant, attempt).then(look));
+    const begun = FIRST.map((grant) => store.grants.beginAttempt(grant, attempt).then(look));
     await time.pass(0);
     await Promise.all(begun);
     expect(seen).toEqual([4, 4, 4, 4]);
@@ -146,7 +146,7 @@ describe('group commit of refreshes', () => {
     await time.pass(0);
     await Promise.all(begun);
     const before = commits();
-    const known = trackResults([store.replaceGrant(next(wallbox)), store.replaceGrant(next(heater))]);
+    const known = trackResults([store.grants.replace(next(wallbox)), store.grants.replace(next(heater))]);
     await untilSealed(time, 1);
     await time.pass(9);
     expect(known).toEqual(['open', 'open']);
@@ -180,7 +180,7 @@ describe('independence of writes in one group', () => {
     const known = trackResults(FIRST.map((grant) => begin(again, grant)));
     await time.pass(0);
     await expect.poll(() => known).toEqual([true, 'store_unwritable', true, true]);
-    const marked = (await again.grants()).filter((stored) => stored.attempt !== null);
+    const marked = (await again.grants.all()).filter((stored) => stored.attempt !== null);
     expect(marked.map(({ grant }) => grant.connection)).not.toContain(heater.connection);
     expect(marked).toHaveLength(3);
   });
@@ -193,10 +193,10 @@ describe('independence of writes in one group', () => {
     copyFileSync(join(path, 'latchkey.db'), join(folder.path, 'latchkey.db'));
     using full = await openStore(folder.path, jweSealing(KEY), () => time.wall, time);
     expect(() => writeFileSync(join(folder.path, 'filler'), Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
-    const known = trackResults(FIRST.map((grant) => full.endAttempt({ ...grant, refused: instantAt(7) })));
+    const known = trackResults(FIRST.map((grant) => full.grants.endAttempt({ ...grant, refused: instantAt(7) })));
     await time.pass(0);
     await expect.poll(() => known).toEqual(Array(4).fill('store_unwritable'));
-    expect((await full.grants()).map(({ grant }) => grant.refused)).toEqual(Array(4).fill(null));
+    expect((await full.grants.all()).map(({ grant }) => grant.refused)).toEqual(Array(4).fill(null));
   });
 
   test('no write of a group is reported as saved if the store was closed before its commit', async () => {
@@ -226,16 +226,18 @@ describe('disk pages of a refresh', () => {
         const after = readWal(path);
         return { commits: after.commits - before.commits, pages: after.pages - before.pages };
       };
-      await write(store.replaceGrant({ ...next(wallbox), ...tokens('a') }));
+      await write(store.grants.replace({ ...next(wallbox), ...tokens('a') }));
       // Sealing makes a row a third longer; overflow pages hold 1,020 bytes each.
       const pages = 1 + Math.ceil((1.34 * (2 * length + 400) + 300) / 1020);
       for (const mark of 'bcd') {
-        const [{ grant } = { grant: wallbox }] = (await store.grants()).filter((one) => one.grant.generation > 1);
+        const [{ grant } = { grant: wallbox }] = (await store.grants.all()).filter((one) => one.grant.generation > 1);
         expect(await write(begin(store, grant, { ...attempt, at: instantAt(1 + mark.charCodeAt(0) ** 2) }))).toEqual({
           commits: 1,
           pages: 1,
         });
-        const result = await write(store.replaceGrant({ ...grant, generation: grant.generation + 1, ...tokens(mark) }));
+        const result = await write(
+          store.grants.replace({ ...grant, generation: grant.generation + 1, ...tokens(mark) }),
+        );
         expect(result.commits).toBe(1);
         expect(result.pages).toBeLessThanOrEqual(pages);
       }

@@ -128,17 +128,17 @@ describe('the commits of a store', () => {
     using store = open(folder.path);
     await addAppliance(store, WALLBOX);
     const next = sampleGrant({ connection: WALLBOX.id, generation: 2 });
-    await store.replaceGrant(sampleGrant({ connection: WALLBOX.id, generation: 1 }));
+    await store.grants.replace(sampleGrant({ connection: WALLBOX.id, generation: 1 }));
     let count = 0;
     store.commitTimes.onEnded((ms) => {
       expect(ms).toBeGreaterThanOrEqual(0);
       count += 1;
     });
     const writes: readonly (() => Promise<unknown>)[] = [
-      () => store.saveSettings({ b: '1', c: '2' }),
+      () => store.settings.save({ b: '1', c: '2' }),
       () => addAppliance(store, HEATER),
-      () => store.replaceGrant(next),
-      () => store.beginAttempt(next, { token: 'hash', at: instantAt(1) }),
+      () => store.grants.replace(next),
+      () => store.grants.beginAttempt(next, { token: 'hash', at: instantAt(1) }),
     ];
     for (const write of writes) {
       const before = count;
@@ -146,9 +146,9 @@ describe('the commits of a store', () => {
       expect(count - before, write.toString()).toBe(1);
     }
     const before = count;
-    await store.setting('a');
-    await store.grants();
-    await store.pairings();
+    await store.settings.get('a');
+    await store.grants.all();
+    await store.pairings.all();
     expect(count).toBe(before);
   });
 
@@ -156,8 +156,8 @@ describe('the commits of a store', () => {
     using folder = memoryStateFolder();
     using store = open(folder.path);
     store[Symbol.dispose]();
-    await expect(store.saveSetting('a', '1')).rejects.toThrow('store');
-    await expect(store.saveSettings({ a: '1' })).rejects.toThrow('store');
+    await expect(store.settings.save({ a: '1' })).rejects.toThrow('store');
+    await expect(store.settings.save({ a: '1' })).rejects.toThrow('store');
     expect(store.commitTimes.summary().count).toBe(2);
   });
 });

@@ -49,16 +49,16 @@ type OpenStore = ReturnType<typeof open>;
 
 async function contentOf(store: OpenStore) {
   return {
-    connections: await store.connections(),
-    appliances: await store.appliances(),
-    grants: (await store.grants()).map(({ grant }) => grant),
-    sessions: (await store.sessions()).map(({ hash }) => hash),
+    connections: await store.registry.connections(),
+    appliances: await store.registry.appliances(),
+    grants: (await store.grants.all()).map(({ grant }) => grant),
+    sessions: (await store.sessions.all()).map(({ hash }) => hash),
   };
 }
 
 async function saveGenerations(store: OpenStore, connection: string, last: number): Promise<void> {
   for (let generation = 1; generation <= last; generation++) {
-    expect(await store.replaceGrant(sampleGrant({ connection, generation }))).toBe(true);
+    expect(await store.grants.replace(sampleGrant({ connection, generation }))).toBe(true);
   }
 }
 
@@ -67,7 +67,7 @@ test('what was damaged when a backup was made stays damaged where the backup is 
   using second = memoryStateFolder();
   {
     using store = open(first.path);
-    await store.saveRegistry({ addedConnections: [SHARED], addedAppliances: [DASHBOARD, THERMOSTAT] });
+    await store.registry.save({ addedConnections: [SHARED], addedAppliances: [DASHBOARD, THERMOSTAT] });
   }
   runSql(
     first.path,
@@ -95,10 +95,10 @@ test('a backup contains connections with their appliances, and is restored on a 
   let copy: BackupContents;
   {
     using store = open(first.path);
-    await store.saveSetting('hub_id', 'the hub');
-    await store.saveRegistry({ addedConnections: BACKUP.connections, addedAppliances: BACKUP.appliances });
-    for (const generation of [1, 2, 3]) await store.replaceGrant({ ...sharedGrant, generation });
-    for (const session of BACKUP.sessions) await store.saveSession(session);
+    await store.settings.save({ hub_id: 'the hub' });
+    await store.registry.save({ addedConnections: BACKUP.connections, addedAppliances: BACKUP.appliances });
+    for (const generation of [1, 2, 3]) await store.grants.replace({ ...sharedGrant, generation });
+    for (const session of BACKUP.sessions) await store.sessions.save(session);
     copy = parseBackup(serializeBackup(await captureState(store, MADE)));
   }
   expect(copy).toEqual({
@@ -114,7 +114,7 @@ test('a backup contains connections with their appliances, and is restored on a 
     grants: [{ ...sharedGrant, doubt }],
     sessions: ['hash-dashboard', 'hash-thermostat'],
   });
-  expect((await store.grant(SHARED.id))?.grant.idToken?.reveal()).toBe('the-id-token');
+  expect((await store.grants.get(SHARED.id))?.grant.idToken?.reveal()).toBe('the-id-token');
 });
 
 describe('content of a backup', () => {
@@ -133,9 +133,9 @@ describe('restoring connections from a backup', () => {
   test('restoring a backup keeps a newer grant with the sessions of all its appliances', async () => {
     using folder = memoryStateFolder();
     using store = open(folder.path);
-    await store.saveRegistry({ addedConnections: [SHARED], addedAppliances: [DASHBOARD, THERMOSTAT] });
+    await store.registry.save({ addedConnections: [SHARED], addedAppliances: [DASHBOARD, THERMOSTAT] });
     await saveGenerations(store, SHARED.id, 4);
-    await store.saveSession(sampleSession(THERMOSTAT, 'own'));
+    await store.sessions.save(sampleSession(THERMOSTAT, 'own'));
     expect(await restoreState(store, BACKUP)).toEqual({ restored: [], kept: ['netatmo'] });
     expect(await contentOf(store)).toMatchObject({ grants: [{ generation: 4, doubt: null }], sessions: ['hash-own'] });
   });
@@ -144,9 +144,9 @@ describe('restoring connections from a backup', () => {
     using folder = memoryStateFolder();
     using store = open(folder.path);
     const renamed = { ...SHARED, name: 'weather', scope: null };
-    await store.saveRegistry({ addedConnections: [renamed], addedAppliances: [DASHBOARD, THERMOSTAT] });
+    await store.registry.save({ addedConnections: [renamed], addedAppliances: [DASHBOARD, THERMOSTAT] });
     await saveGenerations(store, SHARED.id, 2);
-    await store.saveSession(sampleSession(THERMOSTAT, 'own'));
+    await store.sessions.save(sampleSession(THERMOSTAT, 'own'));
     expect(await restoreState(store, BACKUP)).toEqual({ restored: ['weather'], kept: [] });
     expect(await contentOf(store)).toEqual({
       connections: [ownConnection(WALLBOX), renamed],
@@ -161,7 +161,7 @@ describe('restoring connections from a backup', () => {
     using store = open(folder.path);
     const other = { ...SHARED, id: OTHER_ID, name: 'tado' };
     const hass = { ...DASHBOARD, more: [OTHER_ID] };
-    await store.saveRegistry({ addedConnections: [SHARED, other], addedAppliances: [hass] });
+    await store.registry.save({ addedConnections: [SHARED, other], addedAppliances: [hass] });
     for (const { id } of [SHARED, other]) await saveGenerations(store, id, 2);
     const sessionFor = ({ id, name }: Connection) => ({ ...sampleSession(hass, name), connection: id });
     await restoreState(store, {
@@ -182,11 +182,11 @@ describe('restoring connections from a backup', () => {
     const moved = { ...DASHBOARD, connection: OTHER_ID };
     const id = 'aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa';
     const several = { ...FRIDGE, id, clientId: 'hass', name: 'hass', connection: id, more: [OTHER_ID] };
-    await store.saveRegistry({
+    await store.registry.save({
       addedConnections: [own, ownConnection(several)],
       addedAppliances: [user, moved, several],
     });
-    await store.saveSession(sampleSession(FRIDGE, 'fridge'));
+    await store.sessions.save(sampleSession(FRIDGE, 'fridge'));
     await restoreState(store, BACKUP);
     expect(await contentOf(store)).toEqual({
       connections: [ownConnection(several), SHARED, ownConnection(WALLBOX)],
@@ -206,7 +206,7 @@ describe('restoring connections from a backup', () => {
     using folder = memoryStateFolder();
     using store = open(folder.path);
     const own = { ...SHARED, id: OTHER_ID };
-    await store.saveRegistry({ addedConnections: [own] });
+    await store.registry.save({ addedConnections: [own] });
     await saveGenerations(store, OTHER_ID, 1);
     const before = await contentOf(store);
     await expect(restoreState(store, BACKUP)).rejects.toMatchObject({
@@ -214,7 +214,7 @@ describe('restoring connections from a backup', () => {
       message: expect.stringMatching(/connection netatmo.*latchkey connection remove netatmo.*nothing was changed/),
     });
     expect(await contentOf(store)).toEqual(before);
-    expect(await store.setting('hub_id')).toBeNull();
+    expect(await store.settings.get('hub_id')).toBeNull();
   });
 
   test('restoring a backup fails if an appliance of its name uses another connection with a grant', async () => {
@@ -222,13 +222,13 @@ describe('restoring connections from a backup', () => {
     using store = open(folder.path);
     const own = { ...SHARED, id: OTHER_ID, name: 'weather' };
     const other = { ...FRIDGE, name: 'dashboard', connection: OTHER_ID };
-    await store.saveRegistry({ addedConnections: [own], addedAppliances: [other] });
+    await store.registry.save({ addedConnections: [own], addedAppliances: [other] });
     await saveGenerations(store, OTHER_ID, 1);
     await expect(restoreState(store, BACKUP)).rejects.toMatchObject({
       code: 'appliance_exists',
       message: expect.stringMatching(/appliance dashboard.*latchkey appliance remove dashboard.*nothing was changed/),
     });
-    expect(await store.appliances()).toEqual([other]);
+    expect(await store.registry.appliances()).toEqual([other]);
   });
 
   test('an appliance that gives way takes its own connection with it, and leaves one that an installer added', async () => {
@@ -238,7 +238,7 @@ describe('restoring connections from a backup', () => {
     await addAppliance(store, namesake);
     const added = { ...SHARED, id: OTHER_ID, name: 'weather' };
     const other = { ...FRIDGE, id: OTHER_ID, clientId: 'another', name: 'dashboard', connection: OTHER_ID };
-    await store.saveRegistry({ addedConnections: [added], addedAppliances: [other] });
+    await store.registry.save({ addedConnections: [added], addedAppliances: [other] });
     await restoreState(store, BACKUP);
     expect(await contentOf(store)).toMatchObject({
       connections: [SHARED, ownConnection(WALLBOX), added],

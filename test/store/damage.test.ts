@@ -23,10 +23,10 @@ async function createStore() {
   const folder = stateFolder();
   using store = open(folder.path);
   for (const appliance of [WALLBOX, HEATER]) await addAppliance(store, appliance);
-  for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
-  await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }));
-  await store.saveSetting('hub_id', 'the hub');
-  await store.saveSetting('setup_code', 'the code');
+  for (const grant of [wallboxGrant, heaterGrant]) await store.grants.replace(grant);
+  await store.pairings.save(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }));
+  await store.settings.save({ hub_id: 'the hub' });
+  await store.settings.save({ setup_code: 'the code' });
   return folder;
 }
 
@@ -34,11 +34,11 @@ async function createStore() {
 async function readAll(path: string, key?: Uint8Array) {
   using store = await openAsHub(path, key);
   return {
-    hub: await store.setting('hub_id'),
-    appliances: await store.appliances(),
-    grants: (await store.grants()).map(({ grant }) => grant),
-    pairings: await store.pairings(),
-    damaged: [...store.damagedGrants],
+    hub: await store.settings.get('hub_id'),
+    appliances: await store.registry.appliances(),
+    grants: (await store.grants.all()).map(({ grant }) => grant),
+    pairings: await store.pairings.all(),
+    damaged: [...store.grants.damaged],
     recovered: store.recoverySummary,
   };
 }
@@ -62,12 +62,12 @@ describe('damage to one row', () => {
       recovered: null,
     });
     using store = await openAsHub(folder.path);
-    expect(await store.grant(HEATER.id)).toBeNull();
+    expect(await store.grants.get(HEATER.id)).toBeNull();
     const generation = await generationOf(store, HEATER.id);
     expect(generation).toBeGreaterThan(0);
-    expect(await store.replaceGrant({ ...heaterGrant, generation: generation + 1 })).toBe(true);
-    expect((await store.grants()).map(({ grant }) => grant.connection).sort()).toEqual([WALLBOX.id, HEATER.id]);
-    expect(store.damagedGrants.size).toBe(0);
+    expect(await store.grants.replace({ ...heaterGrant, generation: generation + 1 })).toBe(true);
+    expect((await store.grants.all()).map(({ grant }) => grant.connection).sort()).toEqual([WALLBOX.id, HEATER.id]);
+    expect(store.grants.damaged.size).toBe(0);
   });
 
   test('a pairing with changed bytes is lost alone', async () => {
@@ -81,8 +81,8 @@ describe('damage to one row', () => {
     runSql(folder.path, `UPDATE settings SET sealed = (SELECT sealed FROM settings WHERE name = 'setup_code')`);
     expect(await readAll(folder.path)).toMatchObject({ hub: null, grants: [{}, {}] });
     using store = await openAsHub(folder.path);
-    await store.saveSetting('hub_id', 'a new one');
-    expect(await store.setting('hub_id')).toBe('a new one');
+    await store.settings.save({ hub_id: 'a new one' });
+    expect(await store.settings.get('hub_id')).toBe('a new one');
   });
 });
 
@@ -147,7 +147,7 @@ async function createStoreWithSnapshot() {
   const folder = await createStore();
   using store = await openAsHub(folder.path);
   await writeSnapshot(store);
-  await store.replaceGrant({ ...heaterGrant, generation: 2 });
+  await store.grants.replace({ ...heaterGrant, generation: 2 });
   return folder;
 }
 
@@ -219,7 +219,7 @@ describe('damaged database with a snapshot', () => {
     const older = readFileSync(file);
     {
       using store = await openAsHub(folder.path);
-      await store.replaceGrant({ ...heaterGrant, generation: 2 });
+      await store.grants.replace({ ...heaterGrant, generation: 2 });
       await writeSnapshot(store);
     }
     writeFileSync(file, older);
@@ -262,8 +262,8 @@ test('opening a store that is already open fails and does not affect the first p
   expect(() => open(folder.path)).toThrow(
     expect.objectContaining({ code: 'store_locked', message: expect.stringContaining('another Latchkey') }),
   );
-  await first.saveSetting('hub_id', 'still the hub');
-  expect(await first.setting('hub_id')).toBe('still the hub');
+  await first.settings.save({ hub_id: 'still the hub' });
+  expect(await first.settings.get('hub_id')).toBe('still the hub');
 });
 
 test('a store on a read-only disk is served from memory, and becomes writable again with the disk', async (ctx) => {
@@ -275,7 +275,7 @@ test('a store on a read-only disk is served from memory, and becomes writable ag
   {
     using store = open(disk);
     await addAppliance(store, WALLBOX);
-    await store.replaceGrant(wallboxGrant);
+    await store.grants.replace(wallboxGrant);
     // As after a kill, the commits are only in the WAL.
     savedFiles.push(...files.map((name) => readFileSync(join(disk, name))));
   }
@@ -284,18 +284,18 @@ test('a store on a read-only disk is served from memory, and becomes writable ag
   const store = await withReadOnly(disk, async () => {
     const opened = await openAsHub(disk);
     expect(opened.writeProblem).toMatch(/EROFS/);
-    expect(await opened.grants()).toEqual([{ grant: wallboxGrant, attempt: null }]);
-    await expect(opened.forgetGrant(WALLBOX.id, 1)).rejects.toMatchObject({ code: 'store_unwritable' });
+    expect(await opened.grants.all()).toEqual([{ grant: wallboxGrant, attempt: null }]);
+    await expect(opened.grants.forget(WALLBOX.id, 1)).rejects.toMatchObject({ code: 'store_unwritable' });
     expect(await opened.tryReopen()).toBe(false);
-    expect(await opened.grants()).toHaveLength(1);
+    expect(await opened.grants.all()).toHaveLength(1);
     return opened;
   });
   expect(hashFiles(disk)).toEqual(before);
   // Writes that come meanwhile wait for it.
   const next = sampleGrant({ connection: WALLBOX.id, generation: 2 });
   const reopened = store.tryReopen();
-  await store.saveSetting('hub_id', 'the hub');
-  expect([await reopened, await store.replaceGrant(next)]).toEqual([true, true]);
+  await store.settings.save({ hub_id: 'the hub' });
+  expect([await reopened, await store.grants.replace(next)]).toEqual([true, true]);
   expect(store.writeProblem).toBeNull();
   store[Symbol.dispose]();
   using again = await openAsHub(disk);
@@ -316,18 +316,18 @@ test('a write to a full disk fails with a clear message, reads continue, and wri
   const disk = folder.path;
   using store = open(disk);
   await addAppliance(store, WALLBOX);
-  await store.replaceGrant(wallboxGrant);
+  await store.grants.replace(wallboxGrant);
   const filler = join(disk, 'filler');
   expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
   const large = (generation: number) =>
     sampleGrant({ connection: WALLBOX.id, generation, accessToken: new Secret('x'.repeat(50_000)) });
-  await expect(store.replaceGrant(large(2))).rejects.toMatchObject({
+  await expect(store.grants.replace(large(2))).rejects.toMatchObject({
     code: 'store_unwritable',
     message: expect.stringContaining('the disk is full: make room'),
   });
-  expect(await store.grants()).toEqual([{ grant: wallboxGrant, attempt: null }]);
+  expect(await store.grants.all()).toEqual([{ grant: wallboxGrant, attempt: null }]);
   truncateSync(filler, 0);
-  expect(await store.replaceGrant(large(2))).toBe(true);
+  expect(await store.grants.replace(large(2))).toBe(true);
   expect(await generationOf(store, WALLBOX.id)).toBe(2);
 });
 

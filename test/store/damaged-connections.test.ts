@@ -36,11 +36,11 @@ const sharedGrant = sampleGrant({
 /** Fills a store: two appliances of one paired connection, a paired one of its own, and one that is not paired. */
 async function fillStore(path: string): Promise<void> {
   using store = open(path);
-  await store.saveSetting('hub_id', 'the hub');
-  await store.saveRegistry({ addedConnections: [SHARED], addedAppliances: [THERMOSTAT, DASHBOARD] });
+  await store.settings.save({ hub_id: 'the hub' });
+  await store.registry.save({ addedConnections: [SHARED], addedAppliances: [THERMOSTAT, DASHBOARD] });
   for (const appliance of [WALLBOX, FRIDGE]) await addAppliance(store, appliance);
-  for (const grant of [wallboxGrant, sharedGrant]) await store.replaceGrant(grant);
-  await store.saveSession(sampleSession(THERMOSTAT, 'thermostat'));
+  for (const grant of [wallboxGrant, sharedGrant]) await store.grants.replace(grant);
+  await store.sessions.save(sampleSession(THERMOSTAT, 'thermostat'));
 }
 
 /** The same with a snapshot, since which the shared grant was refreshed. */
@@ -48,17 +48,17 @@ async function fillStoreWithSnapshot(path: string): Promise<void> {
   await fillStore(path);
   using store = open(path);
   await writeSnapshot(store);
-  await store.replaceGrant({ ...sharedGrant, generation: 2 });
+  await store.grants.replace({ ...sharedGrant, generation: 2 });
 }
 
 async function readAll(path: string) {
   using store = await openAsHub(path);
   return {
-    connections: await store.connections(),
-    appliances: await store.appliances(),
-    grants: (await store.grants()).map(({ grant }) => grant),
-    sessions: (await store.sessions()).map(({ hash }) => hash),
-    damaged: [...store.damagedAppliances],
+    connections: await store.registry.connections(),
+    appliances: await store.registry.appliances(),
+    grants: (await store.grants.all()).map(({ grant }) => grant),
+    sessions: (await store.sessions.all()).map(({ hash }) => hash),
+    damaged: [...store.registry.damagedAppliances],
     recovered: store.recoverySummary,
   };
 }

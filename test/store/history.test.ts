@@ -27,7 +27,7 @@ function pendingSource(...lines: StoredHistoryEntry[]) {
 async function withWallbox(path: string) {
   const store = open(path);
   await addAppliance(store, WALLBOX);
-  await store.replaceGrant(sampleGrant());
+  await store.grants.replace(sampleGrant());
   return store;
 }
 
@@ -37,20 +37,20 @@ const exchanging = samplePairing({ kind: 'exchanging', link: SAMPLE_LINK, since:
 
 describe('pending history', () => {
   test.each<[string, (store: ReturnType<typeof open>) => Promise<unknown>]>([
-    ['with the beginning of a refresh', (store) => store.beginAttempt(sampleGrant(), attempt)],
+    ['with the beginning of a refresh', (store) => store.grants.beginAttempt(sampleGrant(), attempt)],
     ['with the end of a pairing', (store) => completePairing(store, exchanging, sampleGrant({ generation: 2 }))],
-    ['alone', (store) => store.addHistory(new Map([[id, [REFRESHED]]]))],
+    ['alone', (store) => store.history.add(new Map([[id, [REFRESHED]]]))],
   ])('pending history is written %s, and survives a crash', async (_, write) => {
     using folder = memoryStateFolder();
     {
       using store = await withWallbox(folder.path);
       const lines = pendingSource(REFRESHED);
-      store.setHistorySource(lines);
-      expect(await store.history(id)).toEqual([]);
+      store.history.setSource(lines);
+      expect(await store.history.lines(id)).toEqual([]);
       await write(store);
     }
     using store = await openAsHub(folder.path);
-    expect(await store.history(id)).toEqual([REFRESHED]);
+    expect(await store.history.lines(id)).toEqual([REFRESHED]);
     expect(store.recoverySummary).toBeNull();
   });
 });
@@ -60,26 +60,26 @@ describe('damaged history', () => {
     using folder = memoryStateFolder();
     {
       using store = await withWallbox(folder.path);
-      await store.addHistory(new Map([[id, [REFRESHED]]]));
+      await store.history.add(new Map([[id, [REFRESHED]]]));
     }
     corruptTable(folder.path, 'history');
     using store = await openAsHub(folder.path);
     expect(store.recoverySummary).toContain('was damaged');
-    expect(await store.grants()).toEqual([{ grant: sampleGrant(), attempt: null }]);
-    expect(await store.history(id)).toEqual([]);
-    await store.addHistory(new Map([[id, [REFRESHED]]]));
-    expect(await store.history(id)).toEqual([REFRESHED]);
+    expect(await store.grants.all()).toEqual([{ grant: sampleGrant(), attempt: null }]);
+    expect(await store.history.lines(id)).toEqual([]);
+    await store.history.add(new Map([[id, [REFRESHED]]]));
+    expect(await store.history.lines(id)).toEqual([REFRESHED]);
   });
 
   test('a history line that cannot be written does not prevent a refresh from being saved', async () => {
     using folder = memoryStateFolder();
     using store = await withWallbox(folder.path);
     const lines = pendingSource({ ...REFRESHED, count: 0.5 });
-    store.setHistorySource(lines);
-    expect(await store.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
+    store.history.setSource(lines);
+    expect(await store.grants.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
     const successor = sampleGrant({ generation: 2, refreshToken: new Secret('the-next') });
-    expect(await store.replaceGrant(successor)).toBe(true);
-    expect(await store.grant(id)).toEqual({ grant: successor, attempt: null });
+    expect(await store.grants.replace(successor)).toBe(true);
+    expect(await store.grants.get(id)).toEqual({ grant: successor, attempt: null });
     expect(lines.left).toHaveLength(1);
   });
 });
@@ -87,9 +87,9 @@ describe('damaged history', () => {
 test('the ballast is kept if a grant can not be written for another reason than a full disk', async () => {
   using folder = memoryStateFolder();
   using store = await withWallbox(folder.path);
-  await store.beginAttempt(sampleGrant(), attempt);
+  await store.grants.beginAttempt(sampleGrant(), attempt);
   const unwritable = sampleGrant({ generation: 2, lifetime: 1n as unknown as number });
-  await expect(store.replaceGrant(unwritable)).rejects.toMatchObject({ code: 'store_unwritable' });
+  await expect(store.grants.replace(unwritable)).rejects.toMatchObject({ code: 'store_unwritable' });
   expect(existsSync(join(folder.path, 'ballast'))).toBe(true);
 });
 
@@ -98,21 +98,21 @@ test('history waits while the disk is full, and a grant is still written with th
   const disk = folder.path;
   using store = await withWallbox(disk);
   const lines = pendingSource(REFRESHED);
-  store.setHistorySource({ ...lines, pending: () => [] });
-  expect(await store.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
-  store.setHistorySource(lines);
+  store.history.setSource({ ...lines, pending: () => [] });
+  expect(await store.grants.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
+  store.history.setSource(lines);
   const filler = join(disk, 'filler');
   expect(() => writeFileSync(filler, Buffer.alloc(1_000_000))).toThrow(/ENOSPC/);
   // More than the last block of the WAL can have room for.
   const days = Array.from({ length: 150 }, (_, day) => historyLine('refreshed', START + day * DAY));
-  await expect(store.addHistory(new Map([[id, days]]))).rejects.toMatchObject({ code: 'store_unwritable' });
+  await expect(store.history.add(new Map([[id, days]]))).rejects.toMatchObject({ code: 'store_unwritable' });
   // The hub deletes the ballast to make room.
   const successor = sampleGrant({ generation: 2, refreshToken: new Secret('the-next'.repeat(2000)) });
-  expect(await store.replaceGrant(successor)).toBe(true);
+  expect(await store.grants.replace(successor)).toBe(true);
   expect(lines.left).toEqual([REFRESHED]);
   truncateSync(filler, 0);
-  await store.endAttempt(successor);
+  await store.grants.endAttempt(successor);
   expect(lines.left).toEqual([]);
-  expect(await store.history(id)).toEqual([REFRESHED]);
-  expect(await store.grant(id)).toEqual({ grant: successor, attempt: null });
+  expect(await store.history.lines(id)).toEqual([REFRESHED]);
+  expect(await store.grants.get(id)).toEqual({ grant: successor, attempt: null });
 });

@@ -41,7 +41,7 @@ async function removedTokens(path: string): Promise<string[]> {
     const { store } = await open(path);
     using _open = store;
     await addAppliance(store, { ...WALLBOX, id, connection: id, clientId: id, name: 'removed' });
-    await store.replaceGrant(sampleGrant({ connection: id, accessToken: new Secret('a'.repeat(3000)) }));
+    await store.grants.replace(sampleGrant({ connection: id, accessToken: new Secret('a'.repeat(3000)) }));
   }
   const [sealed = ''] = sealedTokens(path).filter((text) => text.length > 3000);
   const { store } = await open(path);
@@ -86,15 +86,19 @@ test('writes during and after a rotation of the store key are sealed with the ne
   {
     const { store, keyRotation } = await open(folder.path);
     using _open = store;
-    const next = (generation: number) => store.replaceGrant({ ...wallboxGrant, generation });
+    const next = (generation: number) => store.grants.replace({ ...wallboxGrant, generation });
     const attempt = { token: 'hash', at: wallboxGrant.obtained };
-    const written = [store.saveSetting('hub_id', 'during'), store.beginAttempt(heaterGrant, attempt), next(2)];
+    const written = [
+      store.settings.save({ hub_id: 'during' }),
+      store.grants.beginAttempt(heaterGrant, attempt),
+      next(2),
+    ];
     const rotated = rotateOpen(store, keyRotation);
-    written.push(next(3), store.savePairing({ ...pairing, id: 'another' }), store.endSession('hash-heater'));
+    written.push(next(3), store.pairings.save({ ...pairing, id: 'another' }), store.sessions.end('hash-heater'));
     await Promise.all([rotated, ...written]);
     expect(await next(4)).toBe(true);
     expect(await updateAppliance(store, { ...HEATER, softwareId: 'another' })).toBe(true);
-    expect(await store.saveRegistry({ updatedConnections: [{ ...ownConnection(HEATER), scope: 'Another' }] })).toBe(
+    expect(await store.registry.save({ updatedConnections: [{ ...ownConnection(HEATER), scope: 'Another' }] })).toBe(
       true,
     );
   }

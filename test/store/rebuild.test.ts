@@ -23,27 +23,27 @@ async function createStoreWithSnapshot() {
   const folder = memoryStateFolder();
   using store = open(folder.path);
   for (const appliance of [WALLBOX, DECLARED, FRIDGE]) await addAppliance(store, appliance);
-  for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
-  await store.saveSetting('hub_id', 'the hub');
-  await store.saveSetting('setup_code', 'BCDF-GHJK-LMNP-QRST');
-  await store.saveSetting(PAGE_SESSIONS_SETTING, 'who was signed in');
-  for (const session of SESSIONS) await store.saveSession(session);
-  await store.saveInvite({ ...INVITE, hash: 'used up since' });
+  for (const grant of [wallboxGrant, heaterGrant]) await store.grants.replace(grant);
+  await store.settings.save({ hub_id: 'the hub' });
+  await store.settings.save({ setup_code: 'BCDF-GHJK-LMNP-QRST' });
+  await store.settings.save({ [PAGE_SESSIONS_SETTING]: 'who was signed in' });
+  for (const session of SESSIONS) await store.sessions.save(session);
+  await store.invites.save({ ...INVITE, hash: 'used up since' });
   await writeSnapshot(store);
-  await store.removeInvite('used up since');
-  await store.saveInvite(INVITE);
-  await store.saveSession(sampleSession(WALLBOX, 'since'));
+  await store.invites.remove('used up since');
+  await store.invites.save(INVITE);
+  await store.sessions.save(sampleSession(WALLBOX, 'since'));
   return folder;
 }
 
 async function readAll(path: string) {
   using store = await openAsHub(path);
   return {
-    appliances: await store.appliances(),
-    damaged: [...store.damagedAppliances],
-    grants: (await store.grants()).map(({ grant }) => grant),
-    sessions: await store.sessions(),
-    invites: await store.invites(),
+    appliances: await store.registry.appliances(),
+    damaged: [...store.registry.damagedAppliances],
+    grants: (await store.grants.all()).map(({ grant }) => grant),
+    sessions: await store.sessions.all(),
+    invites: await store.invites.all(),
     recovered: store.recoverySummary,
   };
 }
@@ -67,8 +67,8 @@ describe('rebuilt store', () => {
     const settings = async () => {
       using store = await openAsHub(folder.path);
       return [
-        await store.setting(PAGE_SESSIONS_SETTING),
-        await store.setting('setup_code'),
+        await store.settings.get(PAGE_SESSIONS_SETTING),
+        await store.settings.get('setup_code'),
         store.recoverySummary !== null,
       ];
     };
@@ -107,8 +107,8 @@ describe('rebuilt store', () => {
     using folder = await createStoreWithSnapshot();
     {
       using store = await openAsHub(folder.path);
-      await store.forgetGrant(WALLBOX.id, 1);
-      for (const name of ['one', 'three', 'since']) await store.endSession(`hash-${name}`);
+      await store.grants.forget(WALLBOX.id, 1);
+      for (const name of ['one', 'three', 'since']) await store.sessions.end(`hash-${name}`);
     }
     corruptTable(folder.path, 'settings');
     expect(await readAll(folder.path)).toMatchObject({ sessions: [sampleSession(DECLARED, 'two')] });
@@ -120,12 +120,12 @@ describe('rebuilt store', () => {
     {
       using store = open(folder.path);
       for (const appliance of [DECLARED, hass]) await addAppliance(store, appliance);
-      for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
+      for (const grant of [wallboxGrant, heaterGrant]) await store.grants.replace(grant);
       for (const { id, name } of [WALLBOX, HEATER])
-        await store.saveSession({ ...sampleSession(hass, name), connection: id });
+        await store.sessions.save({ ...sampleSession(hass, name), connection: id });
       await writeSnapshot(store);
-      await store.forgetGrant(WALLBOX.id, 1);
-      await store.endSession(`hash-${WALLBOX.name}`);
+      await store.grants.forget(WALLBOX.id, 1);
+      await store.sessions.end(`hash-${WALLBOX.name}`);
     }
     corruptTable(folder.path, 'sessions');
     expect((await readAll(folder.path)).sessions.map(({ hash }) => hash)).toEqual([`hash-${HEATER.name}`]);
@@ -135,7 +135,7 @@ describe('rebuilt store', () => {
     using folder = await createStoreWithSnapshot();
     {
       using store = await openAsHub(folder.path);
-      await store.endSession('hash-one');
+      await store.sessions.end('hash-one');
     }
     runSql(folder.path, `UPDATE grants SET sealed = substr(sealed, 1, 99) || 'AAAA' WHERE connection = '${HEATER.id}'`);
     const { sessions, recovered } = await readAll(folder.path);

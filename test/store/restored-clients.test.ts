@@ -42,10 +42,10 @@ test('a backup restores keys, declared and waiting appliances, token rejections 
   {
     using store = open(first.path);
     for (const appliance of COPY.appliances) await addAppliance(store, appliance);
-    await store.replaceGrant({ ...wallboxGrant, generation: 1 });
-    for (const grant of COPY.grants) await store.replaceGrant(grant);
-    for (const session of SESSIONS) await store.saveSession(session);
-    await store.saveInvite({
+    await store.grants.replace({ ...wallboxGrant, generation: 1 });
+    for (const grant of COPY.grants) await store.grants.replace(grant);
+    for (const session of SESSIONS) await store.sessions.save(session);
+    await store.invites.save({
       hash: 'an-invite',
       name: null,
       scope: null,
@@ -57,13 +57,13 @@ test('a backup restores keys, declared and waiting appliances, token rejections 
   }
   using store = open(second.path);
   await restoreBackup(store, copy, passphrase);
-  expect(await store.appliances()).toEqual([FRIDGE, DECLARED, WALLBOX]);
-  expect((await store.grants()).map(({ grant }) => grant)).toEqual([
+  expect(await store.registry.appliances()).toEqual([FRIDGE, DECLARED, WALLBOX]);
+  expect((await store.grants.all()).map(({ grant }) => grant)).toEqual([
     { ...wallboxGrant, doubt },
     { ...heaterGrant, doubt },
   ]);
-  expect(await store.sessions()).toEqual(SESSIONS);
-  expect(await store.invites()).toEqual([]);
+  expect(await store.sessions.all()).toEqual(SESSIONS);
+  expect(await store.invites.all()).toEqual([]);
 });
 
 test.each([
@@ -84,18 +84,18 @@ describe('restoring clients from a backup', () => {
       using store = open(folder.path);
       await addAppliance(store, own);
       await restoreState(store, COPY);
-      expect(await store.appliances()).toEqual([FRIDGE, DECLARED, WALLBOX]);
+      expect(await store.registry.appliances()).toEqual([FRIDGE, DECLARED, WALLBOX]);
     }
     using other = memoryStateFolder();
     using store = open(other.path);
     await addAppliance(store, own);
-    await store.replaceGrant(sampleGrant({ connection: OTHER_ID }));
+    await store.grants.replace(sampleGrant({ connection: OTHER_ID }));
     await expect(restoreState(store, COPY)).rejects.toMatchObject({
       code: 'appliance_exists',
       message: expect.stringMatching(
         /client_id \(heater-of-the-maker\).*appliance remove heating.*nothing was changed/,
       ),
     });
-    expect(await store.appliances()).toEqual([own]);
+    expect(await store.registry.appliances()).toEqual([own]);
   });
 });

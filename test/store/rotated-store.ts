@@ -32,26 +32,26 @@ export async function fillDirectory(path: string, credentials?: string): Promise
   using _open = store;
   for (const appliance of [WALLBOX, HEATER]) {
     await addAppliance(store, appliance);
-    await store.saveSession(sampleSession(appliance, appliance.name));
+    await store.sessions.save(sampleSession(appliance, appliance.name));
   }
-  for (const grant of [wallboxGrant, heaterGrant]) await store.replaceGrant(grant);
-  await store.savePairing(pairing);
-  await store.saveInvite(INVITE);
-  await store.saveSetting('hub_id', 'the hub');
-  await store.saveSetting('whatever', 'others keep here');
+  for (const grant of [wallboxGrant, heaterGrant]) await store.grants.replace(grant);
+  await store.pairings.save(pairing);
+  await store.invites.save(INVITE);
+  await store.settings.save({ hub_id: 'the hub' });
+  await store.settings.save({ whatever: 'others keep here' });
   await writeSnapshot(store);
 }
 
 export async function contentOf(store: SqliteStore) {
   return {
-    settings: [await store.setting('hub_id'), await store.setting('whatever')],
-    connections: await store.connections(),
-    appliances: await store.appliances(),
-    grants: (await store.grants()).map(({ grant }) => grant),
-    sessions: (await store.sessions()).map(({ hash }) => hash),
-    invites: (await store.invites()).map(({ hash }) => hash),
-    pairings: await store.pairings(),
-    damaged: [...store.damagedAppliances],
+    settings: [await store.settings.get('hub_id'), await store.settings.get('whatever')],
+    connections: await store.registry.connections(),
+    appliances: await store.registry.appliances(),
+    grants: (await store.grants.all()).map(({ grant }) => grant),
+    sessions: (await store.sessions.all()).map(({ hash }) => hash),
+    invites: (await store.invites.all()).map(({ hash }) => hash),
+    pairings: await store.pairings.all(),
+    damaged: [...store.registry.damagedAppliances],
     recovered: store.recoverySummary,
     unwritable: store.writeProblem,
   };

@@ -7,9 +7,9 @@ test('a deleted grant leaves nothing but its generation', async () => {
   using folder = memoryStateFolder();
   using store = open(folder.path);
   await addAppliance(store, WALLBOX);
-  await store.replaceGrant(sampleGrant({ connection: WALLBOX.id }));
-  await store.markTokenRejected(WALLBOX.id, 1, instantAt(9));
-  await store.forgetGrant(WALLBOX.id, 1);
+  await store.grants.replace(sampleGrant({ connection: WALLBOX.id }));
+  await store.grants.rejectAccessToken(WALLBOX.id, 1, instantAt(9));
+  await store.grants.forget(WALLBOX.id, 1);
   const nothing = { sealed: null, doubt: null, refused: null, distrusted: null, misconfigured: null };
   expect((await store.readAllRows()).grants.get(WALLBOX.id)).toMatchObject({ generation: 2, ...nothing });
 });

@@ -15,7 +15,7 @@ const SCRIPT = `
   await using store = await openStore(process.argv[1], jweSealing(new Uint8Array(32)), Date.now);
   await access('/');
   for (let count = 0; count < ${COMMITS}; count++) {
-    await store.saveSetting('name', String(count));
+    await store.settings.save({ name: String(count) });
     await access('/');
   }`;
 

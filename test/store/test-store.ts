@@ -85,8 +85,8 @@ export function ownConnection({ connection: id, name, title, origin }: Appliance
 }
 
 /** Adds an appliance with a connection of its own. */
-export function addAppliance(store: Pick<Store, 'saveRegistry'>, appliance: Appliance, usedInvite?: string) {
-  return store.saveRegistry({
+export function addAppliance(store: Pick<Store, 'registry'>, appliance: Appliance, usedInvite?: string) {
+  return store.registry.save({
     addedConnections: [ownConnection(appliance)],
     addedAppliances: [appliance],
     ...(usedInvite === undefined ? {} : { usedInvite }),
@@ -94,13 +94,13 @@ export function addAppliance(store: Pick<Store, 'saveRegistry'>, appliance: Appl
 }
 
 /** Replaces an appliance. */
-export function updateAppliance(store: Pick<Store, 'saveRegistry'>, appliance: Appliance) {
-  return store.saveRegistry({ updatedAppliances: [appliance] });
+export function updateAppliance(store: Pick<Store, 'registry'>, appliance: Appliance) {
+  return store.registry.save({ updatedAppliances: [appliance] });
 }
 
 /** Removes an appliance with a connection of its own. */
-export function removeAppliance(store: Pick<Store, 'saveRegistry'>, id: string) {
-  return store.saveRegistry({ removedAppliances: [id], removedConnections: [id] });
+export function removeAppliance(store: Pick<Store, 'registry'>, id: string) {
+  return store.registry.save({ removedAppliances: [id], removedConnections: [id] });
 }
 
 /** A session of an appliance, with the hash `hash-<name>`. */

@@ -11,7 +11,7 @@ const { id } = WALLBOX;
 async function withWallbox(path: string) {
   const store = open(path);
   await addAppliance(store, WALLBOX);
-  await store.replaceGrant(sampleGrant());
+  await store.grants.replace(sampleGrant());
   return store;
 }
 
@@ -24,20 +24,20 @@ function pendingSource(usage: TokenUsage) {
 const attempt = { token: 'hash', at: instantAt(1) };
 
 test.each<[string, (store: ReturnType<typeof open>) => Promise<unknown>]>([
-  ['with the beginning of a refresh', (store) => store.beginAttempt(sampleGrant(), attempt)],
-  ['alone', (store) => store.saveUsage(new Map([[id, LATER_USAGE]]))],
+  ['with the beginning of a refresh', (store) => store.grants.beginAttempt(sampleGrant(), attempt)],
+  ['alone', (store) => store.usage.save(new Map([[id, LATER_USAGE]]))],
 ])('the usage of an appliance is replaced %s, and survives a crash', async (how, write) => {
   using folder = memoryStateFolder();
   {
     using store = await withWallbox(folder.path);
-    await store.saveUsage(new Map([[id, USAGE]]));
+    await store.usage.save(new Map([[id, USAGE]]));
     const pending = pendingSource(LATER_USAGE);
-    store.setUsageSource(pending);
+    store.usage.setSource(pending);
     await write(store);
     expect(pending.left.size).toBe(how === 'alone' ? 1 : 0);
   }
   using store = await openAsHub(folder.path);
-  expect(await store.usage()).toEqual(new Map([[id, LATER_USAGE]]));
+  expect(await store.usage.own()).toEqual(new Map([[id, LATER_USAGE]]));
   expect(store.recoverySummary).toBeNull();
 });
 
@@ -45,14 +45,14 @@ test('a damaged table of usage loses the usage, and no grant', async () => {
   using folder = memoryStateFolder();
   {
     using store = await withWallbox(folder.path);
-    await store.saveUsage(new Map([[id, USAGE]]));
+    await store.usage.save(new Map([[id, USAGE]]));
   }
   corruptTable(folder.path, 'usage');
   using store = await openAsHub(folder.path);
   expect(store.recoverySummary).toContain('was damaged');
-  expect(await store.grants()).toEqual([{ grant: sampleGrant(), attempt: null }]);
-  await store.saveUsage(new Map([[id, USAGE]]));
-  expect(await store.usage()).toEqual(new Map([[id, USAGE]]));
+  expect(await store.grants.all()).toEqual([{ grant: sampleGrant(), attempt: null }]);
+  await store.usage.save(new Map([[id, USAGE]]));
+  expect(await store.usage.own()).toEqual(new Map([[id, USAGE]]));
 });
 
 test('usage that cannot be written does not prevent a refresh from being saved', async () => {
@@ -61,10 +61,10 @@ test('usage that cannot be written does not prevent a refresh from being saved',
   runSql(folder.path, "CREATE TRIGGER broken BEFORE INSERT ON usage BEGIN SELECT RAISE(ABORT, 'broken'); END");
   using store = open(folder.path);
   const pending = pendingSource(USAGE);
-  store.setUsageSource(pending);
-  expect(await store.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
+  store.usage.setSource(pending);
+  expect(await store.grants.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
   const successor = sampleGrant({ generation: 2, refreshToken: new Secret('the-next') });
-  expect(await store.replaceGrant(successor)).toBe(true);
-  expect(await store.grant(id)).toEqual({ grant: successor, attempt: null });
+  expect(await store.grants.replace(successor)).toBe(true);
+  expect(await store.grants.get(id)).toEqual({ grant: successor, attempt: null });
   expect(pending.left.size).toBe(1);
 });

@@ -28,11 +28,12 @@ export class PendingWork {
     };
   }
 
-  /** The same object; each unsettled promise that it returns counts as pending work. */
+  /** The same object; each unsettled promise that it, or a plain object in it, returns counts as pending work. */
   track<T extends object>(target: T): T {
     return new Proxy(target, {
       get: (object, name) => {
         const member: unknown = Reflect.get(object, name, object);
+        if (isPlainObject(member)) return this.track(member);
         if (typeof member !== 'function') return member;
         return (...args: unknown[]) => {
           const result: unknown = Reflect.apply(member, object, args);
@@ -177,4 +178,8 @@ export class FakeTime implements Clock, Timers {
     this.uptime += ms;
     this.wall += ms;
   }
+}
+
+function isPlainObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }

@@ -34,7 +34,7 @@ interface StoredPageSession extends BrowserInfo {
   readonly begun: Instant;
 }
 
-type SessionStore = Pick<BrokerStore, 'setting' | 'replaceSettings'>;
+type SessionStore = Pick<BrokerStore, 'settings'>;
 
 /** What the sessions of the page need from outside. */
 export interface SessionEnvironment extends Pick<Environment, 'clock' | 'random' | 'log'> {
@@ -88,7 +88,7 @@ export class PageSessions {
 
   /** @param setupCode the current one */
   static async load(store: SessionStore, environment: SessionEnvironment, setupCode: string): Promise<PageSessions> {
-    const stored = await store.setting(PAGE_SESSIONS_SETTING);
+    const stored = await store.settings.get(PAGE_SESSIONS_SETTING);
     const code = sha256(setupCode);
     return new PageSessions(store, environment, code, parseSessions(stored, code), stored !== null);
   }
@@ -96,7 +96,7 @@ export class PageSessions {
   /** Takes over what the store has, because another hub has changed it. @throws Failure as {@link Store} */
   reload(): Promise<void> {
     return this.#writes.run(async () => {
-      this.#merge(parseSessions(await this.#store.setting(PAGE_SESSIONS_SETTING), this.#setupCodeHash));
+      this.#merge(parseSessions(await this.#store.settings.get(PAGE_SESSIONS_SETTING), this.#setupCodeHash));
     });
   }
 
@@ -237,10 +237,10 @@ export class PageSessions {
    */
   async #writeMerged(): Promise<Map<string, StoredPageSession>> {
     for (;;) {
-      const stored = await this.#store.setting(PAGE_SESSIONS_SETTING);
+      const stored = await this.#store.settings.get(PAGE_SESSIONS_SETTING);
       const merged = this.#withOwnChanges(parseSessions(stored, this.#setupCodeHash));
       const values = { [PAGE_SESSIONS_SETTING]: this.#serialize(merged) };
-      if (await this.#store.replaceSettings({ [PAGE_SESSIONS_SETTING]: stored }, values)) return merged;
+      if (await this.#store.settings.replace({ [PAGE_SESSIONS_SETTING]: stored }, values)) return merged;
     }
   }
 

@@ -59,7 +59,7 @@ export class SignInTokens {
   }
 }
 
-type AccessStore = Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettings'>;
+type AccessStore = Pick<BrokerStore, 'settings'>;
 
 /** Too many wrong setup codes from one address. Times are ms on the boot clock. */
 interface WrongCodes {
@@ -203,7 +203,7 @@ export class StoredSetupAccess implements SetupAccess {
   async rotate(): Promise<void> {
     const { random, log } = this.#environment;
     const code = SETUP_CODE_FORMAT.generate(random);
-    await this.#store.saveSetting(SETUP_CODE_SETTING, code);
+    await this.#store.settings.save({ [SETUP_CODE_SETTING]: code });
     this.#code = code;
     this.signInTokens.clear();
     await this.#sessions.endAll(code);
@@ -241,7 +241,7 @@ export class StoredSetupAccess implements SetupAccess {
   }
 
   async #reloadCode(): Promise<void> {
-    const code = SETUP_CODE_FORMAT.parse((await this.#store.setting(SETUP_CODE_SETTING)) ?? '');
+    const code = SETUP_CODE_FORMAT.parse((await this.#store.settings.get(SETUP_CODE_SETTING)) ?? '');
     if (code === null || code === this.#code) return;
     this.#code = code;
     this.signInTokens.clear();
@@ -261,14 +261,14 @@ async function loadOrCreate(
   store: AccessStore,
   { log }: SessionEnvironment,
 ): Promise<string> {
-  const stored = await store.setting(name);
+  const stored = await store.settings.get(name);
   const known = stored === null ? null : parse(stored);
   if (known !== null) return known;
   const created = create();
   try {
-    const isCreated = await store.replaceSettings({ [name]: stored }, { [name]: created });
+    const isCreated = await store.settings.replace({ [name]: stored }, { [name]: created });
     // Another hub of the site has created it meanwhile.
-    if (!isCreated) return parse((await store.setting(name)) ?? '') ?? created;
+    if (!isCreated) return parse((await store.settings.get(name)) ?? '') ?? created;
   } catch (error) {
     log.error('store_unwritable', { error: messageOf(error) });
   }

@@ -38,7 +38,7 @@ export interface ApprovedChoice {
 
 /** The registry of the hub's appliances. */
 export class Appliances {
-  readonly #store: Pick<Store, 'appliances'>;
+  readonly #store: Pick<Store, 'registry'>;
   readonly #random: Random;
   readonly #connections: Connections;
   readonly #byId = new Map<string, Appliance>();
@@ -46,15 +46,15 @@ export class Appliances {
   /** By the connection's id. */
   readonly #byConnection = new Map<string, Set<string>>();
 
-  private constructor(store: Pick<Store, 'appliances'>, random: Random, connections: Connections) {
+  private constructor(store: Pick<Store, 'registry'>, random: Random, connections: Connections) {
     this.#store = store;
     this.#random = random;
     this.#connections = connections;
   }
 
-  static async load(store: Pick<Store, 'appliances'>, random: Random, connections: Connections): Promise<Appliances> {
+  static async load(store: Pick<Store, 'registry'>, random: Random, connections: Connections): Promise<Appliances> {
     const appliances = new Appliances(store, random, connections);
-    for (const appliance of await appliances.#store.appliances()) appliances.#addToIndex(appliance);
+    for (const appliance of await appliances.#store.registry.appliances()) appliances.#addToIndex(appliance);
     return appliances;
   }
 
@@ -381,7 +381,7 @@ export class Appliances {
   /**
    * Writes changes of appliances and connections, and then applies them.
    * @param derive as in {@link Connections.save}
-   * @returns false if they do not apply, see {@link Store.saveRegistry}
+   * @returns false if they do not apply, see {@link RegistryStore.save}
    * @throws Failure as {@link Store}, and whatever `derive` throws
    */
   save(derive: Parameters<Connections['save']>[0]): Promise<boolean> {

@@ -50,7 +50,7 @@ export class Invites {
   /** Takes over what the store has. @throws Failure as {@link Store} */
   reload(): Promise<void> {
     return this.#queue.run(async () => {
-      const stored = await this.#context.store.invites();
+      const stored = await this.#context.store.invites.all();
       this.#byHash = new Map(stored.map((invite) => [invite.hash, invite]));
     });
   }
@@ -87,7 +87,7 @@ export class Invites {
       lifetime: ttl * 1000,
     };
     await this.#queue.run(async () => {
-      await store.saveInvite(invite);
+      await store.invites.save(invite);
       this.#byHash.set(invite.hash, invite);
     });
     return { invite, token };
@@ -118,7 +118,7 @@ export class Invites {
     for (const invite of [...this.#byHash.values()]) {
       if (this.isLive(invite)) continue;
       await this.#queue.run(async () => {
-        await this.#context.store.removeInvite(invite.hash);
+        await this.#context.store.invites.remove(invite.hash);
         this.#byHash.delete(invite.hash);
       });
     }

@@ -320,7 +320,7 @@ export class Registrations {
     }
     if (registration.kind !== 'invalid') return registration;
     // The store disagreed: a copy of the invite was used already, or the name is taken.
-    const remaining = await store.invites();
+    const remaining = await store.invites.all();
     return remaining.some(({ hash }) => hash === invite.hash) ? registration : { kind: 'token_refused' };
   }
 

@@ -14,7 +14,7 @@ const RETRY_INTERVAL = 10_000;
 /** The scheduler's key for the retry. */
 const RETRY_TASK = 'unsaved sessions';
 
-type SessionStore = Pick<BrokerStore, 'sessions' | 'saveSession' | 'endSession'>;
+type SessionStore = Pick<BrokerStore, 'sessions'>;
 type SessionEnvironment = Pick<Environment, 'clock' | 'random' | 'log'>;
 
 /**
@@ -56,7 +56,7 @@ export class Sessions implements AsyncDisposable {
     scheduler: Pick<Scheduler, 'plan'>,
     environment: SessionEnvironment,
   ): Promise<Sessions> {
-    return new Sessions(store, scheduler, environment, await store.sessions());
+    return new Sessions(store, scheduler, environment, await store.sessions.all());
   }
 
   /**
@@ -170,7 +170,7 @@ export class Sessions implements AsyncDisposable {
   }
 
   async #writeEnd(hash: string): Promise<void> {
-    await this.#store.endSession(hash);
+    await this.#store.sessions.end(hash);
     this.#ended.delete(hash);
   }
 
@@ -178,7 +178,7 @@ export class Sessions implements AsyncDisposable {
     // The session ended while earlier ones were written.
     if (!this.#unsaved.includes(session)) return;
     // False if its appliance was removed meanwhile, together with its sessions.
-    if (!(await this.#store.saveSession(session))) this.#byHash.delete(session.hash);
+    if (!(await this.#store.sessions.save(session))) this.#byHash.delete(session.hash);
     this.#unsaved = this.#unsaved.filter((one) => one !== session);
   }
 
@@ -194,7 +194,7 @@ export class Sessions implements AsyncDisposable {
    * @param appliances only those of these appliances; null for all
    */
   async #reload(appliances: ReadonlySet<string> | null): Promise<void> {
-    const stored = await this.#store.sessions(appliances ?? undefined);
+    const stored = await this.#store.sessions.all(appliances ?? undefined);
     for (const appliance of appliances ?? this.#written) this.#written.delete(appliance);
     this.#replace(stored, appliances);
   }

@@ -13,7 +13,7 @@ import type { BrokerStore } from '../ports.ts';
 /** The most connections on one hub. */
 const MAX_CONNECTIONS = 1000;
 
-type ConnectionStore = Pick<BrokerStore, 'connections' | 'saveRegistry' | 'catchUp'>;
+type ConnectionStore = Pick<BrokerStore, 'registry' | 'catchUp'>;
 
 /** The hub's connections, by id and name. */
 export class Connections {
@@ -40,7 +40,7 @@ export class Connections {
     portals: readonly string[],
   ): Promise<Connections> {
     const connections = new Connections(store, random, portals);
-    for (const connection of await store.connections()) connections.#byId.set(connection.id, connection);
+    for (const connection of await store.registry.connections()) connections.#byId.set(connection.id, connection);
     return connections;
   }
 
@@ -150,7 +150,7 @@ export class Connections {
    * @param derive what is to be changed, from the records as they are then: no news are applied before it is written, and
    * the store compares with what this hub has read last
    * @param onApplied applies the others
-   * @returns false if they don't apply, see {@link Store.saveRegistry}
+   * @returns false if they don't apply, see {@link RegistryStore.save}
    * @throws Failure as {@link Store}, and whatever `derive` throws
    */
   save(
@@ -159,7 +159,7 @@ export class Connections {
   ): Promise<boolean> {
     return this.exclusively(async () => {
       const change = await derive();
-      if (!(await this.#store.saveRegistry(change))) return false;
+      if (!(await this.#store.registry.save(change))) return false;
       this.#apply(change);
       onApplied(change);
       return true;
@@ -195,7 +195,7 @@ export class Connections {
   async writeUnwritten(): Promise<void> {
     await this.exclusively(async () => {
       for (let [change] = this.#unwritten; change !== undefined; [change] = this.#unwritten) {
-        await this.#store.saveRegistry(change);
+        await this.#store.registry.save(change);
         this.#unwritten.shift();
       }
     });

@@ -82,7 +82,7 @@ export class GrantImports implements AsyncDisposable {
     const connected = portalOf(connection.portal);
     if (connected === undefined)
       throw new Failure('portal_unknown', `the portal ${connection.portal} is not configured`);
-    const stored = await store.grant(id);
+    const stored = await store.grants.get(id);
     if ((stored !== null || grants.get(id) !== undefined) && !replace) {
       throw new Failure('not_allowed', `the connection ${name} has a grant already: add --yes to replace it`);
     }
@@ -102,7 +102,7 @@ export class GrantImports implements AsyncDisposable {
         `the grant of ${name} is only in memory, because the store can't be written`,
       );
     if (!isNew) assertRunning(grants);
-    const former = (await store.grant(id))?.grant ?? null;
+    const former = (await store.grants.get(id))?.grant ?? null;
     const sent = environment.clock.now();
     const withToken = (generation: number): Grant => ({
       connection: id,
@@ -197,7 +197,7 @@ export class GrantImports implements AsyncDisposable {
     }
     if (former === null) await this.#undo(id, previous.generation, isNew);
     // If this fails, the next attempt overwrites it, or its lease ends.
-    else await store.endAttempt(former).catch(() => false);
+    else await store.grants.endAttempt(former).catch(() => false);
     if (kind !== 'ambiguous') return importFailure(outcome);
     return new Failure(
       'import_failed',
@@ -212,7 +212,7 @@ export class GrantImports implements AsyncDisposable {
    * @throws Failure `not_allowed`, or as {@link Store}
    */
   async #reserve(former: Grant, attempt: RefreshAttempt, name: string): Promise<number | null> {
-    const start = await this.#context.store.beginAttempt(former, attempt);
+    const start = await this.#context.store.grants.beginAttempt(former, attempt);
     if (start.kind === 'begun') return start.sendBefore;
     throw new Failure('not_allowed', `another hub of the site is refreshing ${name}: try again in a few minutes`);
   }
@@ -235,7 +235,7 @@ export class GrantImports implements AsyncDisposable {
       return withToken(next);
     };
     const undo = () => this.#undo(id, generation, isNew);
-    const start = await this.#context.store.beginImport(id, create, attempt).catch(async (error: unknown) => {
+    const start = await this.#context.store.grants.beginImport(id, create, attempt).catch(async (error: unknown) => {
       await undo();
       throw error;
     });
@@ -277,8 +277,8 @@ export class GrantImports implements AsyncDisposable {
   async #undo(id: string, generation: number, isNew: boolean): Promise<void> {
     const { store, connections } = this.#context;
     // Whatever has another generation is of somebody who has logged in meanwhile.
-    if (generation > 0) await store.forgetGrant(id, generation);
-    if (isNew && (await store.grant(id)) === null) await connections.save(() => ({ removedConnections: [id] }));
+    if (generation > 0) await store.grants.forget(id, generation);
+    if (isNew && (await store.grants.get(id)) === null) await connections.save(() => ({ removedConnections: [id] }));
   }
 }
 

@@ -128,17 +128,17 @@ export function warnAboutChangedScopes(connections: Connections, grants: Grants,
 export async function migrateRenamedPortals(
   connections: Connections,
   portals: Pick<ConnectedPortals, 'nameOf'>,
-  store: Pick<Store, 'grant' | 'pairings' | 'savePairing'>,
+  store: Pick<Store, 'grants' | 'pairings'>,
   log: Log,
 ): Promise<void> {
   let storedPairings: readonly Pairing[] | undefined;
   for (const connection of connections.list()) {
     if (connections.hasPortal(connection.portal) || connection.damaged) continue;
-    const issuer = (await store.grant(connection.id))?.grant.issuer;
+    const issuer = (await store.grants.get(connection.id))?.grant.issuer;
     const portal = issuer && portals.nameOf(issuer);
     if (portal === undefined) continue;
     const change = { updatedConnections: [{ ...connection, portal }] };
-    storedPairings ??= await store.pairings();
+    storedPairings ??= await store.pairings.all();
     const open = storedPairings.filter(
       (pairing) => pairing.connection === connection.id && pairing.step.kind !== 'ended',
     );
@@ -158,9 +158,9 @@ async function movePairings(
   pairings: readonly Pairing[],
   before: string,
   portal: string,
-  store: Pick<Store, 'savePairing'>,
+  store: Pick<Store, 'pairings'>,
 ): Promise<void> {
-  for (const pairing of pairings) if (pairing.portal === before) await store.savePairing({ ...pairing, portal });
+  for (const pairing of pairings) if (pairing.portal === before) await store.pairings.save({ ...pairing, portal });
 }
 
 /**
@@ -209,17 +209,17 @@ export const ALL_DECLARATIONS: Pick<OwnDeclarations, 'includes' | 'save'> = {
  * more.
  */
 export class OwnDeclarations {
-  readonly #store: Pick<BrokerStore, 'saveSetting'>;
+  readonly #store: Pick<BrokerStore, 'settings'>;
   readonly #before: ReadonlySet<string>;
 
-  private constructor(store: Pick<BrokerStore, 'saveSetting'>, before: ReadonlySet<string>) {
+  private constructor(store: Pick<BrokerStore, 'settings'>, before: ReadonlySet<string>) {
     this.#store = store;
     this.#before = before;
   }
 
   /** @throws Failure as {@link Store} */
-  static async load(store: Pick<BrokerStore, 'setting' | 'saveSetting'>): Promise<OwnDeclarations> {
-    const stored = v.safeParse(storedKeys, await store.setting(OWN_DECLARATIONS_SETTING));
+  static async load(store: Pick<BrokerStore, 'settings'>): Promise<OwnDeclarations> {
+    const stored = v.safeParse(storedKeys, await store.settings.get(OWN_DECLARATIONS_SETTING));
     return new OwnDeclarations(store, new Set(stored.success ? stored.output : []));
   }
 
@@ -238,7 +238,7 @@ export class OwnDeclarations {
       ...appliances.map(({ name }): DeclarationKey => `appliances/${name}`),
     ];
     if (keys.length === before.size && keys.every((key) => before.has(key))) return;
-    await this.#store.saveSetting(OWN_DECLARATIONS_SETTING, JSON.stringify(keys)).catch((error: unknown) => {
+    await this.#store.settings.save({ [OWN_DECLARATIONS_SETTING]: JSON.stringify(keys) }).catch((error: unknown) => {
       if (!(error instanceof Failure && error.code === 'store_unwritable')) throw error;
     });
   }

@@ -23,9 +23,9 @@ import { isNewerThan, resumedGrant } from '../../core/grants/stored-grant.ts';
 import { portalIdentityOf } from '../../core/portals/identity.ts';
 import type { Portal, RevokedTokens } from '../../core/portals/portal.ts';
 import type { TokenOutcome } from '../../core/portals/token-outcome.ts';
-import type { FoundGrant, StoredGrant } from '../../core/store.ts';
+import type { FoundGrant, GrantStore, StoredGrant } from '../../core/store.ts';
 import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
-import type { BrokerStore, ConnectedPortal, Environment } from '../ports.ts';
+import type { ConnectedPortal, Environment } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { ConcurrencyLimiter } from './concurrency-limiter.ts';
 import type { RefreshLogger } from './refresh-logger.ts';
@@ -42,16 +42,16 @@ interface RefreshingPortal extends Pick<ConnectedPortal, 'identity'>, RevokingPo
   readonly portal: Pick<Portal, 'prepareTokenRequest' | 'refresh' | 'revoke'>;
 }
 
-/** The part of the store that runners use. */
-export type GrantStore = Pick<
-  BrokerStore,
-  'damagedGrants' | 'findGrants' | 'reconcile' | 'beginAttempt' | 'endAttempt' | 'markTokenRejected' | 'replaceGrant'
+/** What runners use of the store. */
+export type RunnerStore = Pick<
+  GrantStore,
+  'damaged' | 'find' | 'reconcile' | 'beginAttempt' | 'endAttempt' | 'rejectAccessToken' | 'replace'
 >;
 
 /** What all runners work with. */
 export interface RunnerContext {
   readonly environment: Pick<Environment, 'clock' | 'log'>;
-  readonly store: GrantStore;
+  readonly store: { readonly grants: RunnerStore };
   readonly referenceClock: ReferenceClock;
   readonly schedule: RefreshSchedule;
   readonly logger: RefreshLogger;
@@ -384,7 +384,7 @@ export class GrantRunner implements ScheduledGrant {
     const { store, environment } = this.#context;
     const { grant } = this.#state;
     const token = sha256(grant.refreshToken?.reveal() ?? '');
-    const begun = store.beginAttempt(grant, { token, at: environment.clock.now() }).catch(unwritable);
+    const begun = store.grants.beginAttempt(grant, { token, at: environment.clock.now() }).catch(unwritable);
     this.#dispatch({ kind: 'begun', result: await begun });
   }
 
@@ -414,7 +414,7 @@ export class GrantRunner implements ScheduledGrant {
   /** Writes an outcome. If the database has lost the attempt, what this hub knows of that is written again first. */
   async #commit({ grant, hasTokens }: Extract<GrantEffect, { kind: 'commit' }>): Promise<void> {
     const { store } = this.#context;
-    const write = () => (hasTokens ? store.replaceGrant(grant) : store.endAttempt(grant));
+    const write = () => (hasTokens ? store.grants.replace(grant) : store.grants.endAttempt(grant));
     const commit = async () => (await write()) || ((await this.#reconcileIfLost()) && write());
     this.#dispatch({ kind: 'committed', result: await commit().catch(unwritable) });
   }
@@ -423,7 +423,7 @@ export class GrantRunner implements ScheduledGrant {
     if (this.hasEnded) return false;
     const found = await this.#find();
     if (found !== null && !found.mayHaveLostWrites) return false;
-    await this.#context.store.reconcile([this.grant]);
+    await this.#context.store.grants.reconcile([this.grant]);
     return true;
   }
 
@@ -444,8 +444,8 @@ export class GrantRunner implements ScheduledGrant {
   async #writeAhead(): Promise<boolean> {
     const { store } = this.#context;
     const { stored, ends, grant } = this.#state;
-    if (stored.generation === grant.generation) return stored.ends === ends || store.endAttempt(grant);
-    return isLoginUnsaved(this.#state) && this.#saveLogin !== null ? this.#saveLogin() : store.replaceGrant(grant);
+    if (stored.generation === grant.generation) return stored.ends === ends || store.grants.endAttempt(grant);
+    return isLoginUnsaved(this.#state) && this.#saveLogin !== null ? this.#saveLogin() : store.grants.replace(grant);
   }
 
   /** Writes that the access token was rejected. @returns whether the store knows that */
@@ -455,7 +455,7 @@ export class GrantRunner implements ScheduledGrant {
     if (accessTokenRejectedAt === null) return false;
     if (this.#state.stored.isRejected && this.#state.stored.generation === generation) return true;
     try {
-      const isMarked = await store.markTokenRejected(connection, generation, accessTokenRejectedAt);
+      const isMarked = await store.grants.rejectAccessToken(connection, generation, accessTokenRejectedAt);
       if (isMarked) this.#dispatch({ kind: 'marked', generation });
       return isMarked;
     } catch (error) {
@@ -478,7 +478,7 @@ export class GrantRunner implements ScheduledGrant {
     // It may have lost the whole row, or another hub has deleted the grant.
     const mayBeLost = found === null || isNewerThan(this.#state, found);
     if (this.hasEnded || !mayBeLost) return found;
-    await this.#context.store.reconcile([this.grant]);
+    await this.#context.store.grants.reconcile([this.grant]);
     return this.#find();
   }
 
@@ -486,8 +486,8 @@ export class GrantRunner implements ScheduledGrant {
   async #find(): Promise<FoundGrant | null> {
     const { store } = this.#context;
     const { connection } = this.grant;
-    const found = (await store.findGrants(new Set([connection]))).get(connection);
-    if (found !== undefined || !store.damagedGrants.has(connection)) return found ?? null;
+    const found = (await store.grants.find(new Set([connection]))).get(connection);
+    if (found !== undefined || !store.grants.damaged.has(connection)) return found ?? null;
     throw new Failure('store_unreadable', 'the grant in the store was damaged or changed by something else');
   }
 }

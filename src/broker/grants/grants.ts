@@ -89,7 +89,7 @@ export class Grants implements AsyncDisposable {
 
   /** Loads the grants that the last run left, and schedules their refreshes. */
   async load(): Promise<void> {
-    for (const stored of await this.#options.store.grants()) {
+    for (const stored of await this.#options.store.grants.all()) {
       const managed = await GrantRunner.resume(this.#context, stored);
       const { connection } = managed.grant;
       this.#grants.set(connection, managed);
@@ -132,7 +132,7 @@ export class Grants implements AsyncDisposable {
 
   /** Takes a connection's grant from the store as it is now, as after a restart. An open attempt counts as lost. */
   async resumeStored(connection: string): Promise<void> {
-    const stored = await this.#options.store.grant(connection);
+    const stored = await this.#options.store.grants.get(connection);
     if (stored === null) return;
     this.#manage(await GrantRunner.resume(this.#context, stored));
   }
@@ -153,8 +153,8 @@ export class Grants implements AsyncDisposable {
    */
   async delete(connection: string): Promise<Grant | null> {
     const held = this.#grants.get(connection)?.grant ?? null;
-    if (held === null && !this.#options.store.damagedGrants.has(connection)) return null;
-    const { grant: stored } = await this.#options.store.forgetGrant(connection);
+    if (held === null && !this.#options.store.grants.damaged.has(connection)) return null;
+    const { grant: stored } = await this.#options.store.grants.forget(connection);
     return newerOf(newerOf(held, stored), this.stopManaging(connection));
   }
 
@@ -196,7 +196,7 @@ export class Grants implements AsyncDisposable {
 
   /** Another hub of a site may have completed a login. If that can't be known, it may be so. */
   #mayBeStored(connection: string): Promise<boolean> {
-    return this.#options.store.grant(connection).then(
+    return this.#options.store.grants.get(connection).then(
       (stored) => stored !== null,
       () => true,
     );
@@ -229,12 +229,12 @@ export class Grants implements AsyncDisposable {
     if (connections.size === 0 && !all) return;
     const store = this.#options.store;
     const wanted = new Set([...connections, ...this.#missedNews]);
-    let found = await store.findGrants(all ? null : wanted);
+    let found = await store.grants.find(all ? null : wanted);
     // A replaced server may have lost the whole row of a new grant. One that another hub has deleted still has a row.
     const missing = all ? this.#held().filter(({ connection }) => !found.has(connection)) : [];
     if (missing.length > 0) {
-      await store.reconcile(missing);
-      found = await store.findGrants(null);
+      await store.grants.reconcile(missing);
+      found = await store.grants.find(null);
     }
     const lost: Grant[] = [];
     for (const connection of all ? new Set([...this.#grants.keys(), ...found.keys()]) : wanted) {
@@ -243,7 +243,7 @@ export class Grants implements AsyncDisposable {
       const [managed, news] = [this.#grants.get(connection), found.get(connection)];
       if (news === undefined) {
         // A damaged row hides a grant that this hub may have in memory.
-        const isGone = managed?.isUnsaved === false && !this.#options.store.damagedGrants.has(connection);
+        const isGone = managed?.isUnsaved === false && !this.#options.store.grants.damaged.has(connection);
         if (isGone) this.stopManaging(connection);
       } else if (managed === undefined || managed.hasEnded) {
         this.#manage(await GrantRunner.resume(this.#context, news.stored));
@@ -253,7 +253,7 @@ export class Grants implements AsyncDisposable {
         if (managed.refreshing === null) this.#scheduleRefresh(managed);
       }
     }
-    if (lost.length > 0) await store.reconcile(lost);
+    if (lost.length > 0) await store.grants.reconcile(lost);
   }
 
   /**

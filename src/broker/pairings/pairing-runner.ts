@@ -542,7 +542,7 @@ export class PairingRunner {
   #take(isUrgent: boolean): Promise<boolean> {
     return this.exclusively(async () => {
       if (this.#isOwned || this.#isStopping) return false;
-      const stored = await this.#context.store.takePairing(this.#pairing.id, isUrgent);
+      const stored = await this.#context.store.pairings.take(this.#pairing.id, isUrgent);
       if (stored !== null) this.own(stored);
       else if (isUrgent) await this.#followStored();
       return stored !== null;
@@ -558,7 +558,7 @@ export class PairingRunner {
   }
 
   async #followStored(): Promise<void> {
-    const [stored] = await this.#context.store.pairings(new Set([this.#pairing.id]));
+    const [stored] = await this.#context.store.pairings.all(new Set([this.#pairing.id]));
     this.follow(stored ?? null);
   }
 
@@ -567,7 +567,7 @@ export class PairingRunner {
    * @throws Failure as `Store`
    */
   async #write(pairing: Pairing): Promise<boolean> {
-    if (await this.#context.store.savePairing(pairing)) return true;
+    if (await this.#context.store.pairings.save(pairing)) return true;
     await this.#followStored();
     return false;
   }

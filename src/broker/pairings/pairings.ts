@@ -186,7 +186,7 @@ export class Pairings implements AsyncDisposable {
     this.#index.reserved.add(pairing.id);
     try {
       await this.#context.writeUnwritten();
-      await this.#context.store.savePairing(pairing);
+      await this.#context.store.pairings.save(pairing);
       // Only after the write: a pairing that can't be begun must not replace another.
       await replaced?.endAsReplaced();
     } finally {
@@ -354,14 +354,14 @@ export class Pairings implements AsyncDisposable {
 
   async #storedBrowserTokenKey(): Promise<string> {
     const { store, environment } = this.#context;
-    const stored = await store.setting(BROWSER_KEY_SETTING);
+    const stored = await store.settings.get(BROWSER_KEY_SETTING);
     if (stored !== null) return stored;
     try {
-      await store.replaceSettings({ [BROWSER_KEY_SETTING]: null }, { [BROWSER_KEY_SETTING]: this.#browserTokenKey });
+      await store.settings.replace({ [BROWSER_KEY_SETTING]: null }, { [BROWSER_KEY_SETTING]: this.#browserTokenKey });
     } catch (error) {
       environment.log.error('store_unwritable', { error: messageOf(error) });
     }
-    return (await store.setting(BROWSER_KEY_SETTING)) ?? this.#browserTokenKey;
+    return (await store.settings.get(BROWSER_KEY_SETTING)) ?? this.#browserTokenKey;
   }
 
   /** Stops polling; the pairings stay open and resume at the next start. */

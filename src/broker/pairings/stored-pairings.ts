@@ -100,8 +100,8 @@ export class StoredPairings implements AsyncDisposable {
   async load(): Promise<void> {
     const { store, index } = this.#context;
     await this.#reads.run(async () => {
-      for (const stored of await store.pairings()) {
-        const owned = stored.step.kind === 'ended' ? null : await store.takePairing(stored.id, false);
+      for (const stored of await store.pairings.all()) {
+        const owned = stored.step.kind === 'ended' ? null : await store.pairings.take(stored.id, false);
         const run = new PairingRun(this.#context, stored);
         index.add(run);
         if (owned !== null) run.runner.own(owned);
@@ -163,10 +163,10 @@ export class StoredPairings implements AsyncDisposable {
     const { store, index } = this.#context;
     const known = index.filter(({ pairing }) => ids?.has(pairing.id) ?? true);
     return withoutWrites(known, async () => {
-      const stored = await store.pairings(ids ?? undefined);
+      const stored = await store.pairings.all(ids ?? undefined);
       // Also those that have ended here, which may not be written yet.
       const owned = known.filter(({ runner }) => runner.isOwned).map(({ pairing }) => pairing.id);
-      const taken = new Set(owned.length === 0 ? [] : await store.keepPairings(owned));
+      const taken = new Set(owned.length === 0 ? [] : await store.pairings.keep(owned));
       const byId = new Map(stored.map((pairing) => [pairing.id, pairing]));
       for (const run of known) {
         const { id } = run.pairing;
@@ -211,7 +211,7 @@ export class StoredPairings implements AsyncDisposable {
     // Two of them may wait again after a code exchange that was under way when the later one began.
     this.endReplaced(owned);
     const ids = owned.map(({ pairing }) => pairing.id);
-    const taken = ids.length === 0 ? [] : await store.keepPairings(ids);
+    const taken = ids.length === 0 ? [] : await store.pairings.keep(ids);
     await this.applyNews(new Set(taken), false);
     const neglected = index.filter(
       (run) => run.isOpen && !run.runner.isOwned && (needsPortalRequests(run.pairing) || run.runner.timeLeft <= 0),

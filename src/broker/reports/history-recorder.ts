@@ -9,13 +9,13 @@ import {
   placeHistoryEntry,
   type StoredHistoryEntry,
 } from '../../core/reports/history.ts';
-import type { BrokerStore, Environment } from '../ports.ts';
+import type { Environment } from '../ports.ts';
 import type { ReferenceClock } from '../time/reference-clock.ts';
 import type { Scheduler } from '../time/scheduler.ts';
 
 /**
  * Lines that were not written along with something else are written separately after this long, in ms; if the true time is
- * confirmed, after {@link BrokerStore.maxReportDelay}.
+ * confirmed, after {@link HistoryStore.maxDelay}.
  */
 const MAX_WRITE_DELAY = 3_600_000;
 /** A login is written after this long, in ms: after a power cut its connection would still seem to need one. */
@@ -34,7 +34,7 @@ const TASK = 'history';
  */
 export class HistoryRecorder implements PendingHistory, AsyncDisposable {
   readonly #environment: Pick<Environment, 'clock' | 'log'>;
-  readonly #store: HistoryStore & Pick<BrokerStore, 'maxReportDelay'>;
+  readonly #store: HistoryStore;
   readonly #scheduler: Scheduler;
   readonly #referenceClock: ReferenceClock;
   /** By connection, the oldest first; times on the boot clock. */
@@ -43,7 +43,7 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
 
   constructor(
     environment: Pick<Environment, 'clock' | 'log'>,
-    store: HistoryStore & Pick<BrokerStore, 'maxReportDelay'>,
+    store: HistoryStore,
     scheduler: Scheduler,
     referenceClock: ReferenceClock,
   ) {
@@ -58,7 +58,7 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
     const { uptime } = this.#environment.clock.now();
     if (event.kind === 'paired' && this.#referenceClock.confirmed !== null)
       this.#scheduler.plan(TASK, uptime + LOGIN_WRITE_DELAY, () => void this.#writeDue(true));
-    else if (this.#pendingLines.size === 0) this.#scheduleWrite(uptime + this.#store.maxReportDelay);
+    else if (this.#pendingLines.size === 0) this.#scheduleWrite(uptime + this.#store.maxDelay);
     const lines = this.#pendingLines.get(event.connection) ?? [];
     const line = historyEntryOf(event, this.#uptimeOf(event.at));
     // Whether two lines are of the same day depends on the wall clock.
@@ -78,7 +78,7 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
 
   /** A connection's history including pending lines, the oldest first; unreadable lines are left out. */
   async historyOf(connection: string): Promise<readonly StoredHistoryEntry[]> {
-    const stored = await this.#store.history(connection).catch((error: unknown) => {
+    const stored = await this.#store.lines(connection).catch((error: unknown) => {
       this.#environment.log.warn('history_unreadable', { error: messageOf(error) });
       return [];
     });
@@ -93,7 +93,7 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
 
   /** How long a line waits, in ms. */
   get #maxWait(): number {
-    return this.#referenceClock.confirmed === null ? MAX_WRITE_DELAY : this.#store.maxReportDelay;
+    return this.#referenceClock.confirmed === null ? MAX_WRITE_DELAY : this.#store.maxDelay;
   }
 
   /** @param at on the boot clock, in ms */
@@ -104,7 +104,7 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
   /** @param isLogin whether all lines are written, because one is of a login */
   async #writeDue(isLogin = false): Promise<void> {
     const { uptime } = this.#environment.clock.now();
-    const next = uptime + this.#store.maxReportDelay;
+    const next = uptime + this.#store.maxDelay;
     const due = () =>
       [...this.#pendingLines.values()]
         .flat()
@@ -120,7 +120,7 @@ export class HistoryRecorder implements PendingHistory, AsyncDisposable {
     // Before the write: nothing else may write these lines, and later ones must not be merged with them.
     this.#pendingLines.clear();
     try {
-      await this.#store.addHistory(lines);
+      await this.#store.add(lines);
     } catch (error) {
       for (const [connection, unwritten] of before) {
         const added = this.#pendingLines.get(connection) ?? [];

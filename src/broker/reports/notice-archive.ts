@@ -108,7 +108,7 @@ function concernsThisHub(key: string): boolean {
 /** What a {@link NoticeArchive} works with. */
 export interface NoticeArchiveContext {
   readonly environment: Pick<Environment, 'log'>;
-  readonly store: Pick<BrokerStore, 'setting' | 'saveSetting' | 'replaceSettings' | 'holdLease'>;
+  readonly store: Pick<BrokerStore, 'settings' | 'holdLease'>;
 }
 
 /**
@@ -134,7 +134,7 @@ export class NoticeArchive {
   static async load(context: NoticeArchiveContext): Promise<NoticeArchive> {
     const archive = new NoticeArchive(context);
     await archive.reload();
-    archive.#ownText = (await context.store.setting(HUB_NOTICES_SETTING)) ?? NONE;
+    archive.#ownText = (await context.store.settings.get(HUB_NOTICES_SETTING)) ?? NONE;
     for (const [key, record] of parseNoticeRecords(archive.#ownText)) archive.records.set(key, record);
     return archive;
   }
@@ -166,7 +166,7 @@ export class NoticeArchive {
 
   /** Reads again what another hub may have reported. @throws Failure as {@link Store} */
   async reload(): Promise<void> {
-    this.#sharedText = await this.#context.store.setting(NOTICES_SETTING);
+    this.#sharedText = await this.#context.store.settings.get(NOTICES_SETTING);
     for (const key of this.records.keys()) if (!concernsThisHub(key)) this.records.delete(key);
     for (const [key, record] of parseNoticeRecords(this.#sharedText)) this.records.set(key, record);
   }
@@ -193,14 +193,14 @@ export class NoticeArchive {
   /** @returns false if another hub has changed the shared records */
   async #write(): Promise<boolean> {
     const own = this.#serialize(concernsThisHub);
-    if (own !== this.#ownText) await this.#context.store.saveSetting(HUB_NOTICES_SETTING, own);
+    if (own !== this.#ownText) await this.#context.store.settings.save({ [HUB_NOTICES_SETTING]: own });
     this.#ownText = own;
     const shared = this.#serialize((key) => !concernsThisHub(key));
     return !this.#isReporter || shared === (this.#sharedText ?? NONE) || this.#writeShared(shared);
   }
 
   async #writeShared(text: string): Promise<boolean> {
-    const isWritten = await this.#context.store.replaceSettings(
+    const isWritten = await this.#context.store.settings.replace(
       { [NOTICES_SETTING]: this.#sharedText },
       { [NOTICES_SETTING]: text },
     );

@@ -45,7 +45,7 @@ interface ApplianceUsage {
 /** What {@link UsageRecorder} needs. */
 interface UsageContext {
   readonly environment: Pick<Environment, 'clock' | 'log'>;
-  readonly store: Pick<BrokerStore, 'usage' | 'usageOfOthers' | 'saveUsage'>;
+  readonly store: Pick<BrokerStore, 'usage'>;
   readonly scheduler: Pick<Scheduler, 'plan'>;
   readonly referenceClock: ReferenceClock;
   /** The appliances that use a connection. @param connection its id */
@@ -79,7 +79,7 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
 
   /** Continues with what the store has; begins anew if that can't be read. */
   static async load(context: UsageContext): Promise<UsageRecorder> {
-    const stored = await context.store.usage().catch((error: unknown) => {
+    const stored = await context.store.usage.own().catch((error: unknown) => {
       context.environment.log.warn('usage_unreadable', { error: messageOf(error) });
       return new Map<string, TokenUsage>();
     });
@@ -96,7 +96,7 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
 
   async #readOthers(): Promise<void> {
     try {
-      this.#others = await this.#context.store.usageOfOthers();
+      this.#others = await this.#context.store.usage.ofOthers();
     } catch (error) {
       this.#context.environment.log.debug('usage_of_others_unreadable', { error: messageOf(error) });
     }
@@ -178,7 +178,7 @@ export class UsageRecorder implements PendingUsage, AsyncDisposable {
       [...usage.keys()].map((id) => [id, this.#usage.get(id)?.runs.map((run) => ({ ...run })) ?? []]),
     );
     try {
-      await store.saveUsage(usage);
+      await store.usage.save(usage);
     } catch (error) {
       environment.log.warn('usage_write_failed', { error: messageOf(error) });
       return;

@@ -71,7 +71,7 @@ const RETRY_DELAY = 3000;
 /** The parts of the broker that keep in memory what the hubs of a site share. */
 interface NewsParts {
   readonly environment: Environment;
-  readonly store: Pick<BrokerStore, 'connections' | 'appliances' | 'writeProblem'>;
+  readonly store: Pick<BrokerStore, 'registry' | 'writeProblem'>;
   readonly connections: Connections;
   readonly appliances: Appliances;
   readonly sessions: Sessions;
@@ -203,7 +203,7 @@ interface RemovedRecords {
 
 /** What {@link applyRegistryNews} works with. */
 interface RegistryNewsContext {
-  readonly store: Pick<BrokerStore, 'connections' | 'appliances'>;
+  readonly store: Pick<BrokerStore, 'registry'>;
   readonly connections: Connections;
   readonly appliances: Appliances;
 }
@@ -239,10 +239,10 @@ async function readRecords(
   { store }: RegistryNewsContext,
 ): Promise<ReadRecords> {
   for (let reads = 1; ; reads++) {
-    const foundAppliances = await store.appliances(wanted?.applianceIds);
+    const foundAppliances = await store.registry.appliances(wanted?.applianceIds);
     // Also those that an appliance uses now: they may be newer than the news.
     const connectionIds = wanted && new Set([...wanted.connectionIds, ...foundAppliances.flatMap(connectionIdsOf)]);
-    const foundConnections = await store.connections(connectionIds ?? undefined);
+    const foundConnections = await store.registry.connections(connectionIds ?? undefined);
     const found = new Set(foundConnections.map(({ id }) => id));
     if (reads < MAX_READS && !foundAppliances.every(({ connection }) => found.has(connection))) continue;
     return {

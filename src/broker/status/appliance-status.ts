@@ -15,7 +15,7 @@ import type { ReferenceClock } from '../time/reference-clock.ts';
 /** What the status of an appliance is derived from. */
 interface StatusSources {
   readonly environment: Pick<Environment, 'clock'>;
-  readonly store: Pick<BrokerStore, 'damagedAppliances'>;
+  readonly store: Pick<BrokerStore, 'registry'>;
   readonly grants: Pick<Grants, 'get' | 'schedule'>;
   readonly referenceClock: Pick<ReferenceClock, 'confirmed'>;
   readonly usageRecorder: Pick<UsageRecorder, 'usageOf'>;
@@ -50,7 +50,7 @@ export function applianceStatus(
     own: ____,
     ...login
   } = shown;
-  const { damagedAppliances } = sources.store;
+  const { damagedAppliances } = sources.store.registry;
   const hasCredentials = appliance.credentials.kind !== 'none';
   const refused = sources.refusedRequests.of(appliance);
   return {

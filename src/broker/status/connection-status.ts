@@ -106,8 +106,8 @@ function withStoreProblem(
   store: BrokerStore,
   since: string,
 ): ConnectionStatus {
-  const { writeProblem, damagedGrants } = store;
-  if (status.state === 'unpaired' && damagedGrants.has(connection)) {
+  const { writeProblem, grants } = store;
+  if (status.state === 'unpaired' && grants.damaged.has(connection)) {
     const message = "The part of the hub's store that held this grant was damaged, and there is no copy of it";
     return {
       ...status,

@@ -28,16 +28,18 @@ export type UnusualUsage = 'never_served' | 'silent' | 'asks_often';
 
 /** Where the usage is stored. */
 export interface UsageStore {
-  /** The usage of all appliances by their ids, without what can't be read. @throws Failure as {@link Store} */
-  usage(): Promise<ReadonlyMap<string, TokenUsage>>;
+  /** What this hub has issued, by the appliances' ids, without what can't be read. @throws Failure as {@link Store} */
+  own(): Promise<ReadonlyMap<string, TokenUsage>>;
   /** The tokens that each other hub of a site has issued. */
-  usageOfOthers(): Promise<ReadonlyMap<string, readonly TokenUsage[]>>;
+  ofOthers(): Promise<ReadonlyMap<string, readonly TokenUsage[]>>;
   /**
    * Replaces the usage of those appliances that still exist; all or nothing.
    * @param usage by the appliances' ids
    * @throws Failure as {@link Store}
    */
-  saveUsage(usage: ReadonlyMap<string, TokenUsage>): Promise<void>;
+  save(usage: ReadonlyMap<string, TokenUsage>): Promise<void>;
+  /** From now on writes for a connection may also write the pending usage of its appliances. */
+  setSource(waiting: PendingUsage): void;
 }
 
 /** Usage that waits for another write of its connection, so that it shares its transaction. */

@@ -62,13 +62,17 @@ const MILESTONES: readonly HistoryEntry['kind'][] = ['paired', 'unpaired'];
 
 /** Where histories are stored. */
 export interface HistoryStore {
+  /** How long lines may wait for another write once the true time is confirmed, in ms: long, to spare an SD card. */
+  readonly maxDelay: number;
   /** The lines of a connection, the oldest first, without unreadable ones. @throws Failure as {@link Store} */
-  history(connection: string): Promise<readonly StoredHistoryEntry[]>;
+  lines(connection: string): Promise<readonly StoredHistoryEntry[]>;
   /**
    * Adds lines to the histories of those connections that still exist; all or nothing.
    * @throws Failure as {@link Store}
    */
-  addHistory(lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void>;
+  add(lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void>;
+  /** From now on every write for a connection may also write its pending history. */
+  setSource(waiting: PendingHistory): void;
 }
 
 /** Lines that wait for another write, so that they share its transaction. */

@@ -15,7 +15,7 @@ import type { Store } from '../../core/store.ts';
 /** The store's setting with the portals that people have added. */
 const SETTING = 'portals';
 
-type PortalStore = Pick<Store, 'setting' | 'replaceSettings'>;
+type PortalStore = Pick<Store, 'settings'>;
 
 /** The portals that people have added: what this hub runs with, and what the next one will run with. */
 export class AddedPortals {
@@ -41,7 +41,7 @@ export class AddedPortals {
    * @param declared the portals of the configuration
    */
   static async load(store: PortalStore, declared: readonly PortalConfiguration[], log: Log): Promise<AddedPortals> {
-    const text = await store.setting(SETTING);
+    const text = await store.settings.get(SETTING);
     const { portals, problems } = await readAddedPortals(parsePortalTables(text));
     for (const [key, problem] of problems) log.error('added_portal_invalid', { detail: `${key}: ${problem}` });
     const isDeclared = ({ name }: PortalConfiguration) => declared.some((one) => one.name === name);
@@ -55,7 +55,7 @@ export class AddedPortals {
 
   /** What is stored now. */
   async read(): Promise<PortalTables> {
-    return parsePortalTables(await this.#store.setting(SETTING));
+    return parsePortalTables(await this.#store.settings.get(SETTING));
   }
 
   /**
@@ -64,10 +64,10 @@ export class AddedPortals {
    * @throws Failure `not_allowed` if another hub of the site changes it at the same time, and whatever `change` throws
    */
   async change(change: (stored: PortalTables) => PortalTables, ...forgotten: string[]): Promise<void> {
-    const before = await this.#store.setting(SETTING);
+    const before = await this.#store.settings.get(SETTING);
     const text = serializePortalTables(change(parsePortalTables(before)));
     const others = Object.fromEntries(forgotten.map((setting) => [setting, '']));
-    if (!(await this.#store.replaceSettings({ [SETTING]: before }, { [SETTING]: text, ...others })))
+    if (!(await this.#store.settings.replace({ [SETTING]: before }, { [SETTING]: text, ...others })))
       throw new Failure('not_allowed', 'another hub of the site has just changed the portals: try again');
     this.#text = text;
   }
@@ -91,6 +91,6 @@ export class AddedPortals {
 
   /** Whether another hub of the site has changed them, so that this hub must start again. */
   async isReplaced(): Promise<boolean> {
-    return (await this.#store.setting(SETTING)) !== this.#text;
+    return (await this.#store.settings.get(SETTING)) !== this.#text;
   }
 }

@@ -10,7 +10,7 @@ import type { Log } from '../../core/log.ts';
 import { samePortal } from '../../core/portals/identity.ts';
 import { describeMovedEndpoint, type InspectedPortal, type PortalCheck } from '../../core/portals/portal-status.ts';
 import type { Random } from '../../core/random.ts';
-import type { Store } from '../../core/store.ts';
+import type { SettingStore } from '../../core/store.ts';
 import { HelperPortal } from '../../portal/helper/helper-portal.ts';
 import type { OAuth2Portal } from '../../portal/oauth2/oauth2-portal.ts';
 import type { MetadataCache } from '../../portal/oauth2/server-metadata.ts';
@@ -36,7 +36,7 @@ export interface PortalsContext {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
-  readonly store: Pick<Store, 'setting' | 'saveSetting'>;
+  readonly store: { readonly settings: Pick<SettingStore, 'get' | 'save'> };
   /** Null if the portals are only tried: then their metadata is fetched when it is needed. */
   readonly log: Pick<Log, 'warn'> | null;
 }
@@ -183,14 +183,14 @@ function metadataCache(portal: string, store: PortalsContext['store']): Metadata
   let saved: string | null = null;
   return {
     async load() {
-      saved = await store.setting(setting);
+      saved = await store.settings.get(setting);
       return saved;
     },
     async save(document) {
       if (document === saved) return;
       saved = document;
       // A store that can't be written is reported where tokens are written.
-      await store.saveSetting(setting, document).catch(() => undefined);
+      await store.settings.save({ [setting]: document }).catch(() => undefined);
     },
   };
 }

@@ -207,4 +207,4 @@ function titlePortals(
 }
 
 /** A portal that is only tried leaves nothing in the store. */
-const NO_STORE: PortalsContext['store'] = { setting: async () => null, saveSetting: async () => undefined };
+const NO_STORE: PortalsContext['store'] = { settings: { get: async () => null, save: async () => undefined } };

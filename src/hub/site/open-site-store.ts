@@ -18,13 +18,13 @@ export async function openSiteStore(
   const { stateDirectory } = configuration;
   const hubId = await loadHubId(stateDirectory);
   const store = await openAs(hubId, configuration, environment);
-  const restoredId = await store.setting('hub_id').catch(() => null);
+  const restoredId = await store.settings.get('hub_id').catch(() => null);
   if (restoredId === null || restoredId === hubId) return store;
   await store[Symbol.asyncDispose]();
   await saveHubId(stateDirectory, restoredId);
   const restored = await openAs(restoredId, configuration, environment);
   // At worst the list has an entry of a hub that will be missing.
-  await restored.removeHub(hubId).catch(() => undefined);
+  await restored.site.removeHub(hubId).catch(() => undefined);
   return restored;
 }
 

@@ -42,7 +42,7 @@ export interface RestoredState {
 }
 
 /** A store of which backups are made, and into which they are restored. */
-export interface BackupStore extends Pick<Store, 'setting'> {
+export interface BackupStore extends Pick<Store, 'settings'> {
   /** Null if the hub has no site: its id is a setting of the store then. */
   readonly site: SiteStore | null;
   /** All rows as they were at one moment. The store's key may be replaced while they are read. */

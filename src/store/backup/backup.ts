@@ -26,7 +26,7 @@ export async function restoreBackup(store: BackupStore, encrypted: string, passp
   const state = parseBackup(await decryptWithPassphrase(encrypted.trim(), passphrase));
   const restoration = await restoreState(store, state);
   // The restore has succeeded, even if this can't be read any more.
-  const hubId = (await store.setting('hub_id').catch(() => null)) ?? '';
+  const hubId = (await store.settings.get('hub_id').catch(() => null)) ?? '';
   return { made: rfc3339(state.made), hubId, ...restoration };
 }
 
@@ -36,7 +36,7 @@ export async function restoreBackup(store: BackupStore, encrypted: string, passp
  * @throws Failure `store_unreadable` if the hub's own settings are damaged
  */
 export async function captureState(store: BackupStore, now: number): Promise<BackupContents> {
-  const [content, hubId] = await Promise.all([store.readAllRowsInSlices(), store.setting('hub_id')]);
+  const [content, hubId] = await Promise.all([store.readAllRowsInSlices(), store.settings.get('hub_id')]);
   // The store's key may be replaced between two slices.
   const { sealing } = content;
   const settings = new Map<string, string>();

@@ -53,20 +53,20 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     await connection.lockStartup(clock, timers);
     const server = await prepare(options, database, connection, clocks);
     opening.move();
-    // Not earlier: from now on other hubs have the time to write the outcomes of their attempts.
-    const grants = new SiteGrants({ database, sealing, clocks, clock, hubId });
-    const onReturning = () => grants.onReturning();
-    const link = parts.use(new SiteLink({ ...options, database, clocks, onReturning }, connection, server));
-    events.resolve(link.events);
-    await link.start();
     const settings = new SiteSettings(database, sealing, hubId);
     await settings.replace({ [KEY_CHECK_SETTING]: null }, { [KEY_CHECK_SETTING]: 'ok' });
     await settings.replace(
       { [SITE_ID_SETTING]: null },
       { [SITE_ID_SETTING]: `site-${randomBytes(4).toString('hex')}` },
     );
-    const siteId = (await settings.read(SITE_ID_SETTING)) ?? '';
-    const store = new PostgresStore({ database, link, sealing, clocks, grants, settings, hubId, siteId });
+    const siteId = (await settings.get(SITE_ID_SETTING)) ?? '';
+    // Not earlier: from now on other hubs have the time to write the outcomes of their attempts.
+    const grants = new SiteGrants({ database, sealing, clocks, clock, hubId });
+    const onReturning = () => grants.onReturning();
+    const link = parts.use(new SiteLink({ ...options, siteId, database, clocks, onReturning }, connection, server));
+    events.resolve(link.events);
+    await link.start();
+    const store = new PostgresStore({ database, link, sealing, clocks, grants, settings, hubId });
     parts.move();
     return store;
   } catch (error) {

@@ -68,7 +68,7 @@ async function fillStore(directory: string, portal: { readonly frontendUrl: stri
   const key = await loadStoreKey(directory, undefined, () => systemRandom.token(STORE_KEY_BYTES));
   using store = await openStore(directory, jweSealing(key), Date.now);
   const ids = Array.from({ length: CONNECTIONS }, () => systemRandom.uuid());
-  await store.saveRegistry({
+  await store.registry.save({
     addedConnections: ids.map((id) => ({
       id,
       name: `a-${id}`,
@@ -94,7 +94,7 @@ async function fillStore(directory: string, portal: { readonly frontendUrl: stri
   const tokens = () => new Secret(systemRandom.token(60));
   await Promise.all(
     ids.map((connection) =>
-      store.replaceGrant(
+      store.grants.replace(
         sampleGrant({
           connection,
           issuer,

@@ -64,7 +64,8 @@ test('a portal that drops every connection for hours causes a few log lines for 
 test('a disk that is full for hours is logged rarely, and once when it is writable again', async () => {
   await using running = await startFiveAppliances();
   const { home, pass } = running;
-  for (const write of ['beginAttempt', 'endAttempt', 'replaceGrant'] as const) home.failingWrites.add(write);
+  for (const write of ['grants.beginAttempt', 'grants.endAttempt', 'grants.replace'] as const)
+    home.failingWrites.add(write);
   const lines = await pass(6 * HOUR);
   expect(countEvents(lines)['refresh_failed']).toBe(3);
   expect(lines[0]?.fields).toMatchObject({

@@ -53,7 +53,7 @@ test('after a rotation at one hub the other must start again, and then serves th
   expect(again.old?.certificate).toBe(b.authority.certificate);
   expect(again.authority.certificate).not.toBe(b.authority.certificate);
   // The key of the old CA is not kept.
-  expect(await storeA.setting('ca_key')).toBe(a.authority.key);
+  expect(await storeA.settings.get('ca_key')).toBe(a.authority.key);
 });
 
 test('of two hubs that rotate the CA at once one is refused, and key and certificate belong together', async () => {

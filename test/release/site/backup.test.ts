@@ -13,7 +13,7 @@ test('a backup of a site has the id of the hub that makes it, and nothing that o
   await using first = await openSiteStore(siteAddress(database), HUB_A);
   await using second = await openSiteStore(siteAddress(database), HUB_B);
   const settings = { setup_code: 'the code', page_sessions: 'sessions', notices: 'notices' };
-  await first.saveSettings({ ...settings, leaf: 'the leaf', notices_of_hub: 'own notices' });
+  await first.settings.save({ ...settings, leaf: 'the leaf', notices_of_hub: 'own notices' });
   expect((await captureState(second, MADE)).settings).toEqual(
     new Map([
       ['hub_id', HUB_B],
@@ -29,14 +29,14 @@ test('a backup of a site has all rows as they were at one moment', async () => {
   await using first = await openSiteStore(siteAddress(database), HUB_A);
   await using second = await openSiteStore(siteAddress(database, proxy), HUB_B);
   await addAppliance(first, WALLBOX);
-  await first.replaceGrant(sampleGrant());
+  await first.grants.replace(sampleGrant());
   const held = proxy.lose('request', /FROM appliances WHERE id >/, { by: 'hold' });
   const backup = captureState(second, MADE);
   await held;
   await addAppliance(first, HEATER);
-  await first.replaceGrant(sampleGrant({ connection: HEATER.id }));
-  await first.saveSession(sampleSession(HEATER, 'heater'));
-  await first.replaceGrant(sampleGrant({ generation: 2 }));
+  await first.grants.replace(sampleGrant({ connection: HEATER.id }));
+  await first.sessions.save(sampleSession(HEATER, 'heater'));
+  await first.grants.replace(sampleGrant({ generation: 2 }));
   proxy.pass();
   expect(await backup).toMatchObject({
     connections: [ownConnection(WALLBOX)],

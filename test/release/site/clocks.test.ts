@@ -32,8 +32,8 @@ test('a hub knows the age of what another hub has stored, and of what it has sto
   const now = first.now();
   const obtained = { ...now, uptime: now.uptime - 2 * HOUR };
   await addAppliance(a, { ...WALLBOX, waiting: { since: obtained, from } });
-  await a.replaceGrant(sampleGrant({ obtained, refused: obtained }));
-  await a.saveSession({ ...sampleSession(WALLBOX, 'one'), begun: obtained });
+  await a.grants.replace(sampleGrant({ obtained, refused: obtained }));
+  await a.sessions.save({ ...sampleSession(WALLBOX, 'one'), begun: obtained });
   const restarted = clockOf('boot-c', -HOUR / 60, 0);
   await using b = await openSiteStore(siteAddress(database), HUB_B, { clock: second });
   await using c = await openSiteStore(siteAddress(database), 'latchkey-0000000c', { clock: restarted });
@@ -42,10 +42,10 @@ test('a hub knows the age of what another hub has stored, and of what it has sto
     [b, second],
     [c, restarted],
   ] as const) {
-    const stored = await store.grant(id);
+    const stored = await store.grants.get(id);
     const instants = [
-      ...[stored?.grant.obtained, stored?.grant.refused, (await store.appliances())[0]?.waiting?.since],
-      (await store.sessions())[0]?.begun,
+      ...[stored?.grant.obtained, stored?.grant.refused, (await store.registry.appliances())[0]?.waiting?.since],
+      (await store.sessions.all())[0]?.begun,
     ];
     for (const instant of instants) {
       expect(instant?.boot).toBe(clock.now().boot);
@@ -53,7 +53,7 @@ test('a hub knows the age of what another hub has stored, and of what it has sto
     }
   }
   // By the database's clock, which is right.
-  const wall = (await b.grant(id))?.grant.obtained.wall ?? 0;
+  const wall = (await b.grants.get(id))?.grant.obtained.wall ?? 0;
   expect(Math.abs(Date.now() - 2 * HOUR - wall)).toBeLessThan(TOLERANCE);
 });
 
@@ -64,7 +64,7 @@ test('a hub knows the age of what a hub has stored that started after its last h
   const later = clockOf('boot-b', 0, 9 * HOUR);
   await using b = await openSiteStore(siteAddress(database), HUB_B, { clock: later });
   await addAppliance(b, { ...WALLBOX, waiting: { since: later.now(), from } });
-  const [appliance] = await a.appliances();
+  const [appliance] = await a.registry.appliances();
   expect(appliance?.waiting?.since.boot).toBe('boot-a');
   expect(Math.abs(clock.now().uptime - (appliance?.waiting?.since.uptime ?? 0))).toBeLessThan(TOLERANCE);
 });
@@ -75,9 +75,9 @@ test('the lease of another hub ends at the same moment on every clock', async ()
   await using a = await openSiteStore(siteAddress(database), HUB_A, { clock: clockOf('boot-a', 0, 7 * HOUR) });
   await using b = await openSiteStore(siteAddress(database), HUB_B, { clock });
   await addAppliance(a, WALLBOX);
-  await a.replaceGrant(sampleGrant());
-  await a.beginAttempt(sampleGrant(), { token: 'hash', at: instantAt(1) });
-  const left = ((await b.grant(id))?.attempt?.leasedUntil ?? 0) - clock.now().uptime;
+  await a.grants.replace(sampleGrant());
+  await a.grants.beginAttempt(sampleGrant(), { token: 'hash', at: instantAt(1) });
+  const left = ((await b.grants.get(id))?.attempt?.leasedUntil ?? 0) - clock.now().uptime;
   expect(Math.abs(left - 180_000)).toBeLessThan(TOLERANCE);
 });
 
@@ -85,7 +85,7 @@ test('an instant of a boot that no hub has measured stays as it is', async () =>
   const database = await (await siteServer()).createDatabase();
   await using a = await openSiteStore(siteAddress(database), HUB_A);
   await addAppliance(a, { ...WALLBOX, waiting: { since: instantAt(7, 'of-a-backup'), from } });
-  expect((await a.appliances())[0]?.waiting?.since).toEqual(instantAt(7, 'of-a-backup'));
+  expect((await a.registry.appliances())[0]?.waiting?.since).toEqual(instantAt(7, 'of-a-backup'));
 });
 
 test('a lease lasts as long as it was given for, whether the clock of the database is set forward or back', async () => {
@@ -95,9 +95,10 @@ test('a lease lasts as long as it was given for, whether the clock of the databa
   await using a = await openSiteStore(siteAddress(database), HUB_A);
   await using b = await openSiteStore(siteAddress(database), HUB_B, { clock });
   await addAppliance(a, WALLBOX);
-  await a.replaceGrant(sampleGrant());
-  await a.beginAttempt(sampleGrant(), { token: 'hash', at: instantAt(1) });
-  const left = async (store: typeof b) => ((await store.grant(id))?.attempt?.leasedUntil ?? 0) - clock.now().uptime;
+  await a.grants.replace(sampleGrant());
+  await a.grants.beginAttempt(sampleGrant(), { token: 'hash', at: instantAt(1) });
+  const left = async (store: typeof b) =>
+    ((await store.grants.get(id))?.attempt?.leasedUntil ?? 0) - clock.now().uptime;
   const before = await left(b);
   // All times in the database are then earlier or later than they were.
   await server.sql(database, "UPDATE latchkey.grants SET leased_until = leased_until - interval '1 hour'");
@@ -108,7 +109,7 @@ test('a lease lasts as long as it was given for, whether the clock of the databa
     await using late = await openSiteStore(siteAddress(database), 'latchkey-0000000c', { clock });
     expect(Math.abs((await left(late)) - 180_000)).toBeLessThan(TOLERANCE);
   }
-  expect(await b.endAttempt(sampleGrant())).toBe(true);
+  expect(await b.grants.endAttempt(sampleGrant())).toBe(true);
 });
 
 test('a dead hub does not seem alive, nor keep its work, if the clock of the database is set back', async () => {
@@ -116,7 +117,7 @@ test('a dead hub does not seem alive, nor keep its work, if the clock of the dat
   const database = await server.createDatabase();
   const a = await openSiteStore(siteAddress(database), HUB_A);
   await addAppliance(a, WALLBOX);
-  await a.savePairing(samplePairing({ kind: 'asking' }));
+  await a.pairings.save(samplePairing({ kind: 'asking' }));
   expect(await a.holdLease('notices')).toBe(true);
   await a[Symbol.asyncDispose]();
   await server.sql(
@@ -126,12 +127,12 @@ test('a dead hub does not seem alive, nor keep its work, if the clock of the dat
      UPDATE latchkey.pairings SET owned_until = owned_until + interval '9 hours';`,
   );
   await using b = await openSiteStore(siteAddress(database), HUB_B);
-  expect(b.hubs.map(({ id: hub, isAlive }) => [hub, isAlive])).toEqual([
+  expect(b.site.hubs.map(({ id: hub, isAlive }) => [hub, isAlive])).toEqual([
     [HUB_A, false],
     [HUB_B, true],
   ]);
   expect(await b.holdLease('notices')).toBe(true);
-  expect(await b.takePairing(samplePairing({ kind: 'asking' }).id, false)).not.toBeNull();
+  expect(await b.pairings.take(samplePairing({ kind: 'asking' }).id, false)).not.toBeNull();
 });
 
 test('a hub reads everything again after the clock of the database was set forward, as it may be after a power cut', async () => {
@@ -144,8 +145,8 @@ test('a hub reads everything again after the clock of the database was set forwa
   store.watch({ news: async ({ all }) => void everything.push(all) });
   /** Waits for a heartbeat, which measures the clock. */
   const measure = async (name: string) => {
-    store.announce({ name, address: null, version: '1' });
-    await expect.poll(() => store.hubs.some((hub) => hub.name === name), POLLING).toBe(true);
+    store.site.announce({ name, address: null, version: '1' });
+    await expect.poll(() => store.site.hubs.some((hub) => hub.name === name), POLLING).toBe(true);
   };
   await measure('before');
   ahead = 0;

@@ -64,7 +64,7 @@ test('a new grant that a replaced server has lost is written again by a hub that
   await (await siteServer()).sql(site.site.database, 'DELETE FROM latchkey.grants');
   await second.broker.grants.applyNews(new Set(), true);
   expect(site.generations(first, second)).toEqual([1, 1]);
-  expect((await first.store.grant(id))?.grant.generation).toBe(1);
+  expect((await first.store.grants.get(id))?.grant.generation).toBe(1);
 });
 
 test('tokens that a hub could not write are written as soon as the database is back, before anything is refreshed', async () => {
@@ -80,7 +80,7 @@ test('tokens that a hub could not write are written as soon as the database is b
   first.broker.grants.stop();
   await server.start();
   await expectSoon(() => first.broker.grants.get(id)?.isUnsaved, false);
-  expect((await first.store.grant(id))?.grant.generation).toBe(2);
+  expect((await first.store.grants.get(id))?.grant.generation).toBe(2);
 });
 
 test('the outcome of an attempt that a hub could not write is written when the database is back', async () => {
@@ -96,7 +96,7 @@ test('the outcome of an attempt that a hub could not write is written when the d
   answer();
   await refreshed;
   await server.start();
-  await expectSoon(async () => (await first.store.grant(id).catch(() => null))?.attempt, null);
+  await expectSoon(async () => (await first.store.grants.get(id).catch(() => null))?.attempt, null);
   await expectSoon(() => second.broker.grants.get(id)?.leasedUntil, null);
   await first.broker.grants.applyNews(new Set([id]), false);
   for (const { broker } of [first, second]) expect(broker.grants.get(id)?.grant.doubt).toBeNull();
@@ -118,7 +118,7 @@ test.each(['written', 'only in memory'])(
     answer();
     await refreshed;
     if (where === 'only in memory') await server.start();
-    await expectSoon(async () => (await first.store.grant(id).catch(() => null))?.grant.generation, 2);
+    await expectSoon(async () => (await first.store.grants.get(id).catch(() => null))?.grant.generation, 2);
     await expectSoon(() => first.broker.grants.get(id)?.isUnsaved, false);
     // Nothing is left to do, so the new tokens are not refreshed for a failure that has passed.
     expect(first.broker.grants.get(id)?.health).toEqual({ kind: 'good' });

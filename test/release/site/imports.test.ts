@@ -44,7 +44,7 @@ test('an import does not replace a grant that another hub is refreshing', async 
   await expect(run()).rejects.toMatchObject({ code: 'not_allowed' });
   answer();
   await refreshed;
-  expect((await first.store.grant(connection.id))?.grant.generation).toBe(2);
+  expect((await first.store.grants.get(connection.id))?.grant.generation).toBe(2);
   await expectSoon(() => first.broker.grants.get(connection.id)?.grant.generation, 2);
   // Afterwards it is tried, and what is there stays because the portal refuses the token.
   await expect(run()).rejects.toMatchObject({
@@ -64,7 +64,7 @@ test('a failed import leaves a doubt that another hub has recorded and this one 
   await second.broker.grants.refresh(connection.id);
   expect(first.broker.grants.get(connection.id)?.grant.doubt).toBeNull();
   await expect(first.broker.grantImports.run(connection, REFUSED)).rejects.toMatchObject({ code: 'import_failed' });
-  expect((await first.store.grant(connection.id))?.grant.doubt).toMatchObject({ sends: 1 });
+  expect((await first.store.grants.get(connection.id))?.grant.doubt).toMatchObject({ sends: 1 });
   expect(refreshTokenAt(first, connection.id)).toBe(token);
 });
 

@@ -7,9 +7,10 @@ import type { Grant } from '../../../src/core/grants/grant.ts';
 import { Secret } from '../../../src/core/secret.ts';
 import type { FoundGrant } from '../../../src/core/store.ts';
 import { followRedirect, logIn, type PortalHub } from '../../site/portal-site.ts';
-import { expectSoon, withMethods, withoutNotifications } from '../../site/site-brokers.ts';
+import { expectSoon, withoutNotifications } from '../../site/site-brokers.ts';
 import { siteServer, useSiteServer } from '../../site/site-harness.ts';
 import { COMMIT } from '../../support/postgres/proxy.ts';
+import { withMethods } from '../../support/store-calls.ts';
 import { logInWhileCutOff, refreshTokenAt, startWaiting } from './waiting-login.ts';
 
 useSiteServer();
@@ -44,7 +45,7 @@ test.each(['new', 'former'])(
     await shown;
     expect(first.stepOf(id)).toBe('paired');
     await server.start();
-    await expectSoon(async () => (await first.store.grant(connection.id).catch(() => null)) !== null, true);
+    await expectSoon(async () => (await first.store.grants.get(connection.id).catch(() => null)) !== null, true);
     await expectSoon(() => [first, waiting.second].map((hub) => hub.stepOf(id)), ['paired', 'paired']);
   },
 );
@@ -102,7 +103,7 @@ test('a login that is only in memory does not replace a later one of another hub
   const token = refreshTokenAt(second, connection.id);
   proxy.pass();
   await expectSoon(() => refreshTokenAt(first, connection.id), token);
-  expect((await second.store.grant(connection.id))?.grant.generation).toBe(1);
+  expect((await second.store.grants.get(connection.id))?.grant.generation).toBe(1);
   // Nobody has to log in again for the pairing of the earlier login.
   await expectSoon(() => [first, second].map((hub) => hub.stepOf(id)), ['paired', 'paired']);
 });
@@ -143,14 +144,16 @@ test('a hub takes over a later login, although the database has lost refreshes o
   const lost: Grant[] = [];
   await using waiting = await startWaiting((store) =>
     withMethods(store, {
-      findGrants: async (ids) =>
-        found === null ? store.findGrants(ids) : new Map([[found.stored.grant.connection, found]]),
-      reconcile: async (grants) => void lost.push(...grants),
+      grants: withMethods(store.grants, {
+        find: async (ids) =>
+          found === null ? store.grants.find(ids) : new Map([[found.stored.grant.connection, found]]),
+        reconcile: async (grants) => void lost.push(...grants),
+      }),
     }),
   );
   const { first, connection } = waiting;
   await waiting.logInOnce();
-  const grant = (await first.store.grant(connection.id))?.grant;
+  const grant = (await first.store.grants.get(connection.id))?.grant;
   if (grant?.login === undefined) throw new Error('the login of the grant is not known');
   for (let count = 0; count < 2; count += 1) await first.broker.grants.refresh(connection.id);
   const held = first.broker.grants.get(connection.id)?.grant;
@@ -174,10 +177,12 @@ test('an earlier login is not refreshed if the later one in the store can not be
         if (reading === 'fails next') reading = 'fails';
         return saved;
       },
-      async findGrants(connections) {
-        if (reading === 'fails') throw new Failure('store_unwritable', 'Query read timeout');
-        return store.findGrants(connections);
-      },
+      grants: withMethods(store.grants, {
+        async find(connections) {
+          if (reading === 'fails') throw new Failure('store_unwritable', 'Query read timeout');
+          return store.grants.find(connections);
+        },
+      }),
     }),
   );
   const { site, first, second, connection, proxy } = waiting;
@@ -221,5 +226,5 @@ test('a hub unpairs a connection although another one is just completing a login
   answer();
   await shown;
   await administrationOf(late).unpair('wallbox');
-  expect(await first.store.grant(waiting.connection.id)).toBeNull();
+  expect(await first.store.grants.get(waiting.connection.id)).toBeNull();
 });

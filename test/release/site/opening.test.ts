@@ -47,8 +47,8 @@ describe('start of a site', () => {
       left.splice(left.indexOf(start), 1);
       for (let look = 0; look < 5; look += 1) await store.catchUp();
       expect(open).toBe(starts.length - left.length);
-      siteIds.add(store.siteId);
-      await store.startupDone();
+      siteIds.add(store.site.siteId);
+      await store.site.startupDone();
     }
     for (const start of starts) await (await start)[Symbol.asyncDispose]();
     expect(siteIds.size).toBe(1);
@@ -62,7 +62,7 @@ describe('start of a site', () => {
     const address = siteAddress(database);
     {
       await using store = await openSiteStore(address, HUB_A);
-      await store.saveSetting('setup_code', 'a code');
+      await store.settings.save({ setup_code: 'a code' });
     }
     const set = (version: number) => server.sql(database, `UPDATE latchkey.schema SET version = ${version};`);
     await set(SITE_SCHEMA_VERSION + 1);
@@ -73,7 +73,7 @@ describe('start of a site', () => {
     expect(await server.sql(database, 'SELECT version FROM latchkey.schema;')).toBe(String(SITE_SCHEMA_VERSION + 1));
     await set(SITE_SCHEMA_VERSION);
     await using store = await openSiteStore(address, HUB_A);
-    expect(await store.setting('setup_code')).toBe('a code');
+    expect(await store.settings.get('setup_code')).toBe('a code');
   });
 
   test('a schema of another program is refused, and stays as it is', async () => {
@@ -178,9 +178,9 @@ test('a hub that waits for the start of another one says so after a while, and t
     code: 'database_unavailable',
     message: `another hub of the site is starting (${HUB_B}); if it hangs, restart it`,
   });
-  await starting.startupDone();
+  await starting.site.startupDone();
   await using store = await openSiteStore(siteAddress(database), HUB_A);
-  expect(store.hubId).toBe(HUB_A);
+  expect(store.site.hubId).toBe(HUB_A);
 });
 
 describe('id of a hub', () => {
@@ -194,7 +194,7 @@ describe('id of a hub', () => {
       code: 'store_locked',
       message: expect.stringContaining('delete the file hub-id'),
     });
-    await store.saveSetting('setup_code', 'a code');
+    await store.settings.save({ setup_code: 'a code' });
   });
 
   test('a hub that starts again waits until its former connection is gone', async () => {
@@ -207,6 +207,6 @@ describe('id of a hub', () => {
     expect(isOpen).toBe(false);
     await former[Symbol.asyncDispose]();
     await using store = await next;
-    expect(store.hubId).toBe(HUB_A);
+    expect(store.site.hubId).toBe(HUB_A);
   });
 });

@@ -25,8 +25,8 @@ async function startSite() {
   const a = parts.use(await openSiteStore(address, HUB_A));
   const b = parts.use(await openSiteStore(address, HUB_B));
   await addAppliance(a, WALLBOX);
-  await a.replaceGrant(sampleGrant());
-  await b.grants();
+  await a.grants.replace(sampleGrant());
+  await b.grants.all();
   return { server, database, address, a, b, [Symbol.asyncDispose]: () => parts.disposeAsync() };
 }
 
@@ -46,9 +46,9 @@ const MAX_CONNECTIONS = 2 * (4 + 1 + 1);
 test('a hub that starts, or returns to the database, ends no lease of another hub that may be about to return', async () => {
   await using site = await startSite();
   const { server, database, a, b } = site;
-  await a.beginAttempt(sampleGrant(), attempt);
+  await a.grants.beginAttempt(sampleGrant(), attempt);
   await server.sql(database, "UPDATE latchkey.grants SET leased_until = clock_timestamp() - interval '1 min'");
-  const leaseEnd = async (hub: PostgresStore) => (await hub.grant(id))?.attempt?.leasedUntil ?? Number.NaN;
+  const leaseEnd = async (hub: PostgresStore) => (await hub.grants.get(id))?.attempt?.leasedUntil ?? Number.NaN;
   await using started = await openSiteStore(site.address, 'latchkey-0000000c');
   expect((await leaseEnd(started)) - systemClock('any').now().uptime).toBeGreaterThan(0);
   const returned = returnOf(b);
@@ -60,7 +60,7 @@ test('a hub that starts, or returns to the database, ends no lease of another hu
 test('a hub that returns to the database uses no connection of before, which may lead to a server that was replaced', async () => {
   await using site = await startSite();
   const { server, database, a } = site;
-  await Promise.all(Array.from({ length: 8 }, () => a.settings(['a setting'])));
+  await Promise.all(Array.from({ length: 8 }, () => a.settings.getAll(['a setting'])));
   const where = `datname = '${database.name}' AND application_name LIKE '%${HUB_A}%'`;
   const processes = async () =>
     (await server.sql('postgres', `SELECT pid FROM pg_stat_activity WHERE ${where};`)).split('\n').filter(Boolean);
@@ -73,7 +73,7 @@ test('a hub that returns to the database uses no connection of before, which may
     `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${where} ORDER BY backend_start LIMIT 1;`,
   );
   await returned;
-  await a.settings(['a setting']);
+  await a.settings.getAll(['a setting']);
   await waitFor(async () => expect((await processes()).filter((pid) => before.includes(pid))).toEqual([]), 10_000);
 });
 
@@ -86,9 +86,9 @@ test('the hubs go on by themselves after the server was killed and started again
   await server.kill();
   await server.start();
   await Promise.all(returns);
-  expect(await a.replaceGrant(sampleGrant({ generation: 2 }))).toBe(true);
+  expect(await a.grants.replace(sampleGrant({ generation: 2 }))).toBe(true);
   await expect.poll(() => news).toContain(id);
-  expect(await b.grant(id)).toMatchObject({ grant: { generation: 2, doubt: null } });
+  expect(await b.grants.get(id)).toMatchObject({ grant: { generation: 2, doubt: null } });
   expect(await countConnections(server, site.database.name)).toBeLessThanOrEqual(MAX_CONNECTIONS);
 });
 
@@ -101,8 +101,8 @@ test('what one hub wrote while another one could not reach the database is news 
   c.watch({ returned: () => order.push('return') });
   proxy.refuse();
   await expect.poll(() => c.writeProblem).not.toBeNull();
-  await site.a.replaceGrant(sampleGrant({ generation: 2 }));
-  await expect(c.beginAttempt(sampleGrant(), attempt)).rejects.toMatchObject({ code: 'store_unwritable' });
+  await site.a.grants.replace(sampleGrant({ generation: 2 }));
+  await expect(c.grants.beginAttempt(sampleGrant(), attempt)).rejects.toMatchObject({ code: 'store_unwritable' });
   proxy.pass();
   await expect.poll(() => order).toEqual(['news', 'return']);
   expect(c.writeProblem).toBeNull();
@@ -111,10 +111,10 @@ test('what one hub wrote while another one could not reach the database is news 
 /** Everything that a hub does at once when the database hangs: all of it ends. */
 async function useHangingDatabase(a: PostgresStore): Promise<void> {
   const calls = [
-    a.beginAttempt(sampleGrant(), attempt),
-    a.saveSetting('setup_code', 'another code'),
-    a.addHistory(new Map([[id, []]])),
-    a.markTokenRejected(id, 1, instantAt(5)),
+    a.grants.beginAttempt(sampleGrant(), attempt),
+    a.settings.save({ setup_code: 'another code' }),
+    a.history.add(new Map([[id, []]])),
+    a.grants.rejectAccessToken(id, 1, instantAt(5)),
     ...Array.from({ length: 20 }, () => a.holdLease('notices')),
   ];
   for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected');
@@ -130,10 +130,10 @@ test('every call of a hub ends while the server is paused, and it goes on by its
   await waitFor(() => expect(b.writeProblem).not.toBeNull(), 30_000);
   await server.resume();
   await Promise.all(returns);
-  expect(await b.grant(id)).toMatchObject({ attempt: null });
-  await a.grant(id);
-  expect(await a.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
-  expect(await b.setting('setup_code')).toSatisfy((code) => code === null || code === 'another code');
+  expect(await b.grants.get(id)).toMatchObject({ attempt: null });
+  await a.grants.get(id);
+  expect(await a.grants.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
+  expect(await b.settings.get('setup_code')).toSatisfy((code) => code === null || code === 'another code');
   await waitFor(async () => {
     expect(await countConnections(server, site.database.name)).toBeLessThanOrEqual(MAX_CONNECTIONS);
   });
@@ -155,8 +155,8 @@ test('no connections pile up while commits wait for a standby that does not answ
   await standby.server.resume();
   await Promise.all(returns);
   await using c = await openSiteStore(address, 'latchkey-0000000c');
-  for (const hub of [a, b, c]) expect(await hub.grant(id)).toMatchObject({ attempt: null });
-  expect(await a.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
+  for (const hub of [a, b, c]) expect(await hub.grants.get(id)).toMatchObject({ attempt: null });
+  expect(await a.grants.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
 }, 400_000);
 
 test('a hub that gets no further connection goes on with those that it has', async () => {
@@ -173,7 +173,7 @@ test('a hub that gets no further connection goes on with those that it has', asy
     'postgres',
     `ALTER ROLE ${database.user} CONNECTION LIMIT ${await countConnections(server, database.name)};`,
   );
-  await Promise.all([1, 2, 3, 4, 5, 6].map((number) => hub.saveSetting(`setting ${number}`, 'a value')));
-  expect(await hub.setting('setting 6')).toBe('a value');
+  await Promise.all([1, 2, 3, 4, 5, 6].map((number) => hub.settings.save({ [`setting ${number}`]: 'a value' })));
+  expect(await hub.settings.get('setting 6')).toBe('a value');
   expect(outages).toBe(0);
 });

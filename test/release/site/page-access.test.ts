@@ -40,7 +40,7 @@ test('two hubs that start at once have one setup code, one site id and one key f
   await using _b = b;
   expect(a.broker.access.code.reveal()).toBe(b.broker.access.code.reveal());
   expect(a.broker.access.proxiedCsrfToken('anna')).toBe(b.broker.access.proxiedCsrfToken('anna'));
-  expect(a.store.siteId).toBe(b.store.siteId);
+  expect(a.store.site.siteId).toBe(b.store.site.siteId);
 });
 
 test('a browser that signs in at one hub is signed in at the other, and signs out at both', async () => {
@@ -65,7 +65,7 @@ test('a browser that signs in at one hub is signed in at the other, and signs ou
       [false, true, false],
     ],
   );
-  const stored = JSON.parse((await site.a.store.setting(PAGE_SESSIONS_SETTING)) ?? '');
+  const stored = JSON.parse((await site.a.store.settings.get(PAGE_SESSIONS_SETTING)) ?? '');
   expect(stored.sessions).toHaveLength(1);
 });
 

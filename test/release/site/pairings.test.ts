@@ -86,7 +86,7 @@ test('a pairing that ends while news of it are read stays ended', async () => {
     await Promise.all([news, run.fail('cancelled')]);
     await run[Symbol.asyncDispose]();
     expect(hub.stepOf(run.pairing.id)).toBe('cancelled');
-    const [stored] = await hub.store.pairings(new Set([run.pairing.id]));
+    const [stored] = await hub.store.pairings.all(new Set([run.pairing.id]));
     expect(stored?.step).toEqual(run.pairing.step);
   }
 });

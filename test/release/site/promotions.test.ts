@@ -20,8 +20,8 @@ const grantOf = ({ connection }: { connection: string }, generation: number) =>
 
 /** Confirms grants as a hub does at every news. @returns whether it could */
 async function confirm(store: PostgresStore, grants: readonly Grant[]): Promise<boolean> {
-  await store.reconcile(grants);
-  return [...(await store.findGrants(null)).values()].every(({ mayHaveLostWrites }) => !mayHaveLostWrites);
+  await store.grants.reconcile(grants);
+  return [...(await store.grants.find(null)).values()].every(({ mayHaveLostWrites }) => !mayHaveLostWrites);
 }
 
 /** A primary and a standby, and two hubs whose connections lead to the server that is the primary. */
@@ -39,9 +39,9 @@ async function startSite(synchronous: boolean) {
   const b = parts.use(await openSiteStore(siteAddress(database, proxies.b), HUB_B));
   for (const appliance of [WALLBOX, HEATER]) {
     await addAppliance(a, appliance);
-    await a.replaceGrant(grantOf(appliance, 1));
+    await a.grants.replace(grantOf(appliance, 1));
   }
-  await b.grants();
+  await b.grants.all();
   const news = { a: [] as boolean[], b: [] as boolean[] };
   a.watch({ news: async ({ all }) => void (all && news.a.push(all)) });
   b.watch({ news: async ({ all }) => void (all && news.b.push(all)) });
@@ -69,14 +69,14 @@ async function startSite(synchronous: boolean) {
 const whenReturned = (store: PostgresStore) => new Promise<void>((resolve) => store.watch({ returned: resolve }));
 
 const find = async (store: PostgresStore, { connection }: { connection: string }) =>
-  (await store.findGrants(new Set([connection]))).get(connection);
+  (await store.grants.find(new Set([connection]))).get(connection);
 
 test('a promoted synchronous standby has lost nothing, and no grant is in doubt', async () => {
   await using site = await startSite(true);
   const { a, b } = site;
-  await a.beginAttempt(grantOf(HEATER, 1), attempt);
-  await a.beginAttempt(grantOf(WALLBOX, 1), attempt);
-  expect(await a.replaceGrant(grantOf(WALLBOX, 2))).toBe(true);
+  await a.grants.beginAttempt(grantOf(HEATER, 1), attempt);
+  await a.grants.beginAttempt(grantOf(WALLBOX, 1), attempt);
+  expect(await a.grants.replace(grantOf(WALLBOX, 2))).toBe(true);
   await site.failOver();
   await using fresh = await openSiteStore(site.address, 'latchkey-0000000c');
   for (const hub of [a, b, fresh]) {
@@ -86,21 +86,21 @@ test('a promoted synchronous standby has lost nothing, and no grant is in doubt'
     });
     expect(await find(hub, HEATER)).toMatchObject({ stored: { grant: { doubt: null }, attempt: { token: 'hash' } } });
   }
-  expect(await b.beginAttempt(grantOf(HEATER, 1), attempt)).toMatchObject({ kind: 'under_way' });
-  expect(await b.beginAttempt(grantOf(WALLBOX, 2), attempt)).toMatchObject({ kind: 'begun' });
+  expect(await b.grants.beginAttempt(grantOf(HEATER, 1), attempt)).toMatchObject({ kind: 'under_way' });
+  expect(await b.grants.beginAttempt(grantOf(WALLBOX, 2), attempt)).toMatchObject({ kind: 'begun' });
   expect(site.news).toEqual({ a: [true], b: [true] });
 });
 
 test('what a promoted standby has lost is noticed by every hub, in doubt until it is put back, and complete then', async () => {
   await using site = await startSite(false);
   const { a, b, standby } = site;
-  await a.saveRegistry({ addedConnections: [ownConnection(FRIDGE)] });
+  await a.registry.save({ addedConnections: [ownConnection(FRIDGE)] });
   await standby.catchUp(site.primary);
   await standby.pauseReplication();
-  expect(await a.replaceGrant(grantOf(WALLBOX, 2))).toBe(true);
-  expect(await a.beginAttempt(grantOf(WALLBOX, 2), attempt)).toMatchObject({ kind: 'begun' });
-  expect(await a.replaceGrant(grantOf(FRIDGE, 1))).toBe(true);
-  await b.grants();
+  expect(await a.grants.replace(grantOf(WALLBOX, 2))).toBe(true);
+  expect(await a.grants.beginAttempt(grantOf(WALLBOX, 2), attempt)).toMatchObject({ kind: 'begun' });
+  expect(await a.grants.replace(grantOf(FRIDGE, 1))).toBe(true);
+  await b.grants.all();
   await site.failOver();
   expect(site.news).toEqual({ a: [true], b: [true] });
 
@@ -118,17 +118,23 @@ test('what a promoted standby has lost is noticed by every hub, in doubt until i
       mayHaveLostWrites: true,
       stored: { grant: { generation: 1, doubt: { kind: 'copy' } } },
     });
-    expect(await hub.beginAttempt(grantOf(WALLBOX, 2), attempt)).toEqual({ kind: 'superseded' });
+    expect(await hub.grants.beginAttempt(grantOf(WALLBOX, 2), attempt)).toEqual({ kind: 'superseded' });
   }
   // A hub that is told of the end of its attempt meanwhile can still save its tokens, see below.
   const held = [grantOf(WALLBOX, 2), grantOf(HEATER, 1), grantOf(FRIDGE, 1)];
-  await b.reconcile(held);
-  await a.reconcile(held);
+  await b.grants.reconcile(held);
+  await a.grants.reconcile(held);
   // Another hub may know more, and come back a little later.
   await standby.server.sql(site.database, 'UPDATE latchkey.site SET switched_at = clock_timestamp()');
   expect(await find(a, HEATER)).toMatchObject({ mayHaveLostWrites: true });
-  expect(await a.beginAttempt(grantOf(HEATER, 1), attempt)).toEqual({ kind: 'under_way', until: expect.any(Number) });
-  expect(await a.beginAttempt(grantOf(FRIDGE, 1), attempt)).toEqual({ kind: 'under_way', until: expect.any(Number) });
+  expect(await a.grants.beginAttempt(grantOf(HEATER, 1), attempt)).toEqual({
+    kind: 'under_way',
+    until: expect.any(Number),
+  });
+  expect(await a.grants.beginAttempt(grantOf(FRIDGE, 1), attempt)).toEqual({
+    kind: 'under_way',
+    until: expect.any(Number),
+  });
   await expect.poll(() => Math.min(site.news.a.length, site.news.b.length), { timeout: 30_000 }).toBeGreaterThan(1);
   await expect.poll(() => confirm(a, held), { timeout: 30_000 }).toBe(true);
   await fresh.catchUp();
@@ -146,8 +152,8 @@ test('what a promoted standby has lost is noticed by every hub, in doubt until i
   expect(await find(fresh, WALLBOX)).toMatchObject({
     stored: { attempt: { token: 'hash', leasedUntil: expect.any(Number) } },
   });
-  expect(await fresh.beginAttempt(grantOf(WALLBOX, 2), attempt)).toMatchObject({ kind: 'under_way' });
-  expect(await a.replaceGrant(grantOf(WALLBOX, 3))).toBe(true);
+  expect(await fresh.grants.beginAttempt(grantOf(WALLBOX, 2), attempt)).toMatchObject({ kind: 'under_way' });
+  expect(await a.grants.replace(grantOf(WALLBOX, 3))).toBe(true);
   expect(await find(fresh, WALLBOX)).toMatchObject({
     stored: { grant: { generation: 3, doubt: null }, attempt: null },
   });
@@ -163,9 +169,9 @@ test('a server that was replaced, and is used again, is not trusted', async () =
   await site.failOver();
   await standby.server.sql(site.database, `${switched} switched_at - interval '1 hour'`);
   await confirm(a, [grantOf(WALLBOX, 1), grantOf(HEATER, 1)]);
-  const begun = await a.beginAttempt(grantOf(WALLBOX, 1), attempt);
+  const begun = await a.grants.beginAttempt(grantOf(WALLBOX, 1), attempt);
   expect(begun).toMatchObject({ kind: 'begun' });
-  await a.replaceGrant(grantOf(WALLBOX, 2));
+  await a.grants.replace(grantOf(WALLBOX, 2));
   const returned = [a, site.b].map(whenReturned);
   await standby.server.kill();
   await primary.start();
@@ -181,12 +187,12 @@ test('a standby for which commits waited no longer is not trusted', async () => 
   // As a failover manager does when the standby is not reachable.
   await primary.sql('postgres', 'ALTER SYSTEM RESET synchronous_standby_names; SELECT pg_reload_conf();');
   await standby.pauseReplication();
-  expect(await a.replaceGrant(grantOf(WALLBOX, 2))).toBe(true);
+  expect(await a.grants.replace(grantOf(WALLBOX, 2))).toBe(true);
   // Each hub has a heartbeat that the standby has not received.
   for (const hub of [a, site.b]) {
-    const lastSeen = () => hub.hubs.find(({ id }) => id === hub.hubId)?.lastSeen ?? 0;
+    const lastSeen = () => hub.site.hubs.find(({ id }) => id === hub.site.hubId)?.lastSeen ?? 0;
     const before = lastSeen();
-    hub.announce({ name: hub.hubId, address: null, version: '1' });
+    hub.site.announce({ name: hub.site.hubId, address: null, version: '1' });
     await expect.poll(lastSeen).toBeGreaterThan(before);
   }
   await site.failOver();
@@ -200,10 +206,12 @@ test('a refresh does not begin on a server that no hub has compared with the for
   const database = await server.createDatabase();
   await using store = await openSiteStore(siteAddress(database), HUB_A);
   await addAppliance(store, WALLBOX);
-  await store.replaceGrant(grantOf(WALLBOX, 1));
+  await store.grants.replace(grantOf(WALLBOX, 1));
   const returned = whenReturned(store);
   await server.sql(database, "UPDATE latchkey.site SET server = 'of the former one'");
-  await expect(store.beginAttempt(grantOf(WALLBOX, 1), attempt)).rejects.toMatchObject({ code: 'store_unwritable' });
+  await expect(store.grants.beginAttempt(grantOf(WALLBOX, 1), attempt)).rejects.toMatchObject({
+    code: 'store_unwritable',
+  });
   await returned;
   expect(await find(store, WALLBOX)).toMatchObject({ mayHaveLostWrites: true, stored: { attempt: null } });
 });
@@ -213,13 +221,13 @@ test('a hub that is back late does not write a former login over a new one', asy
   const { a, b, standby, primary, database, proxies } = site;
   const former = { pairing: 'former', at: instantAt(0), portalTime: null, refreshTokenLifetime: null };
   const formerGrant = (generation: number) => ({ ...grantOf(WALLBOX, generation), login: former });
-  expect(await a.replaceGrant(formerGrant(2))).toBe(true);
-  await b.grants();
+  expect(await a.grants.replace(formerGrant(2))).toBe(true);
+  await b.grants.all();
   await standby.catchUp(primary);
   await standby.pauseReplication();
   for (const generation of [2, 3]) {
-    expect(await b.beginAttempt(formerGrant(generation), attempt)).toMatchObject({ kind: 'begun' });
-    expect(await b.replaceGrant(formerGrant(generation + 1))).toBe(true);
+    expect(await b.grants.beginAttempt(formerGrant(generation), attempt)).toMatchObject({ kind: 'begun' });
+    expect(await b.grants.replace(formerGrant(generation + 1))).toBe(true);
   }
   // Only the first hub finds the new server.
   proxies.b.refuse();
@@ -231,32 +239,32 @@ test('a hub that is back late does not write a former login over a new one', asy
   const settle = () =>
     standby.server.sql(database, "UPDATE latchkey.site SET switched_at = clock_timestamp() - interval '10 min'");
   await settle();
-  await a.grants();
+  await a.grants.all();
   const login = { ...former, pairing: 'new', at: instantAt(5) };
   const newGrant = { ...grantOf(WALLBOX, 3), refreshToken: new Secret('of-the-new-login'), login };
-  expect(await a.replaceGrant(newGrant)).toBe(true);
+  expect(await a.grants.replace(newGrant)).toBe(true);
   const returnedLate = whenReturned(b);
   proxies.b.redirect(standby.server);
   proxies.b.pass();
   await returnedLate;
   await settle();
-  await b.findGrants(null);
-  await b.reconcile([formerGrant(4)]);
+  await b.grants.find(null);
+  await b.grants.reconcile([formerGrant(4)]);
   const found = await find(b, WALLBOX);
   expect(found).toMatchObject({ mayHaveLostWrites: false, stored: { grant: { generation: 3, doubt: null } } });
   expect(found?.stored.grant.refreshToken?.reveal()).toBe('of-the-new-login');
-  expect(await b.beginAttempt(newGrant, attempt)).toMatchObject({ kind: 'begun' });
+  expect(await b.grants.beginAttempt(newGrant, attempt)).toMatchObject({ kind: 'begun' });
 });
 
 test('a hub that is back late does not write what it knows over a refusal', async () => {
   await using site = await startSite(false);
   const { a, b, database, primary } = site;
-  await a.beginAttempt(grantOf(WALLBOX, 1), attempt);
-  await a.endAttempt({ ...grantOf(WALLBOX, 1), refused: instantAt(3) });
-  await b.grants();
+  await a.grants.beginAttempt(grantOf(WALLBOX, 1), attempt);
+  await a.grants.endAttempt({ ...grantOf(WALLBOX, 1), refused: instantAt(3) });
+  await b.grants.all();
   await primary.sql(database, "UPDATE latchkey.site SET switched_at = clock_timestamp() - interval '10 min'");
   // As a database that has lost the last writes has it.
   await primary.sql(database, 'UPDATE latchkey.grants SET revision = 1');
-  await b.reconcile([grantOf(WALLBOX, 1)]);
+  await b.grants.reconcile([grantOf(WALLBOX, 1)]);
   expect((await find(b, WALLBOX))?.stored.grant.refused).toEqual(instantAt(3));
 });

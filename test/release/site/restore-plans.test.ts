@@ -53,7 +53,7 @@ type TestedStore = BackupStore & Store;
 
 async function saveGenerations(store: Store, connection: string, last: number): Promise<void> {
   for (let generation = 1; generation <= last; generation++) {
-    expect(await store.replaceGrant(sampleGrant({ connection, generation }))).toBe(true);
+    expect(await store.grants.replace(sampleGrant({ connection, generation }))).toBe(true);
   }
 }
 
@@ -61,29 +61,29 @@ async function saveGenerations(store: Store, connection: string, last: number): 
 const BEFORE: Record<string, (store: TestedStore) => Promise<unknown>> = {
   'the same appliances with an older grant and sessions': async (store) => {
     const renamed = { ...SHARED, name: 'weather', scope: null };
-    await store.saveRegistry({ addedConnections: [renamed], addedAppliances: [DASHBOARD, THERMOSTAT] });
+    await store.registry.save({ addedConnections: [renamed], addedAppliances: [DASHBOARD, THERMOSTAT] });
     await saveGenerations(store, SHARED.id, 2);
     for (const name of ['own', 'thermostat', 'dashboard-3']) {
-      await store.saveSession(sampleSession(name === 'dashboard-3' ? DASHBOARD : THERMOSTAT, name));
+      await store.sessions.save(sampleSession(name === 'dashboard-3' ? DASHBOARD : THERMOSTAT, name));
     }
   },
   'another connection of the same name without a grant': async (store) => {
     const [user, moved] = [FRIDGE, DASHBOARD].map((appliance) => ({ ...appliance, connection: OTHER_ID }));
-    await store.saveRegistry({ addedConnections: [OTHER], addedAppliances: [user ?? FRIDGE, moved ?? DASHBOARD] });
-    await store.saveSession(sampleSession(FRIDGE, 'fridge'));
+    await store.registry.save({ addedConnections: [OTHER], addedAppliances: [user ?? FRIDGE, moved ?? DASHBOARD] });
+    await store.sessions.save(sampleSession(FRIDGE, 'fridge'));
   },
   'another connection of the same name with a grant': async (store) => {
-    await store.saveRegistry({ addedConnections: [OTHER] });
+    await store.registry.save({ addedConnections: [OTHER] });
     await saveGenerations(store, OTHER_ID, 1);
   },
   'other appliances of the same client_id and name without a grant': async (store) => {
     await addAppliance(store, { ...FRIDGE, clientId: THERMOSTAT.clientId });
     const added = { ...OTHER, name: 'weather' };
     const other = { ...FRIDGE, id: OTHER_ID, clientId: 'another', name: 'dashboard', connection: OTHER_ID };
-    await store.saveRegistry({ addedConnections: [added], addedAppliances: [other] });
+    await store.registry.save({ addedConnections: [added], addedAppliances: [other] });
   },
   'settings of another CA': async (store) => {
-    await store.saveSettings({ ca_key: 'own', ca_certificate: 'own', ca_old: 'own', setup_code: 'own', other: 'own' });
+    await store.settings.save({ ca_key: 'own', ca_certificate: 'own', ca_old: 'own', setup_code: 'own', other: 'own' });
   },
 };
 
@@ -94,11 +94,11 @@ async function resultIn(store: TestedStore, before: (store: TestedStore) => Prom
   const settings = ['ca_key', 'ca_certificate', 'ca_old', 'setup_code', 'other'];
   return {
     outcome,
-    settings: await Promise.all(settings.map(async (name) => [name, await store.setting(name)])),
-    connections: await store.connections(),
-    appliances: await store.appliances(),
-    grants: (await store.grants()).map(({ grant }) => ({ ...grant, tokens: [grant.accessToken.reveal()] })),
-    sessions: (await store.sessions()).map(({ hash }) => hash),
+    settings: await Promise.all(settings.map(async (name) => [name, await store.settings.get(name)])),
+    connections: await store.registry.connections(),
+    appliances: await store.registry.appliances(),
+    grants: (await store.grants.all()).map(({ grant }) => ({ ...grant, tokens: [grant.accessToken.reveal()] })),
+    sessions: (await store.sessions.all()).map(({ hash }) => hash),
     generation: await generationOf(store, SHARED.id),
   };
 }
@@ -108,11 +108,11 @@ test.each(Object.entries(BEFORE))('a restore changes a site like a hub on SQLite
   using local = open(folder.path);
   const { url } = await (await siteServer()).createDatabase();
   await using site = await openSiteStore(addressOf(url), 'latchkey-00000001');
-  const { siteId } = site;
+  const { siteId } = site.site;
   const result = await resultIn(site, before);
   expect(result).toEqual(await resultIn(local, before));
   // Of what is restored, the site's id is never a part.
-  expect(await site.setting('site_id')).toBe(siteId);
+  expect(await site.settings.get('site_id')).toBe(siteId);
   // It can be repeated, and the grants are not older then.
   const { outcome: repeated } = await resultIn(site, async () => undefined);
   if (typeof result.outcome === 'object') expect(repeated).toEqual({ restored: [], kept: [expect.any(String)] });

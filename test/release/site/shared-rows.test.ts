@@ -19,11 +19,11 @@ async function startHubs() {
   const a = parts.use(await openSiteStore(siteAddress(database), HUB_A));
   const b = parts.use(await openSiteStore(siteAddress(database), HUB_B));
   await addAppliance(a, WALLBOX);
-  await a.replaceGrant(sampleGrant());
+  await a.grants.replace(sampleGrant());
   for (const hub of [a, b]) {
-    await hub.connections();
-    await hub.appliances();
-    await hub.grants();
+    await hub.registry.connections();
+    await hub.registry.appliances();
+    await hub.grants.all();
   }
   const sql = (statements: string) => server.sql(database, `SET search_path = latchkey; ${statements}`);
   return { a, b, sql, database, server, [Symbol.asyncDispose]: () => parts.disposeAsync() };
@@ -35,82 +35,84 @@ describe('connections and appliances', () => {
     const { a, b } = hubs;
     const [one, two] = ['one', 'two'].map((name) => ({ ...WALLBOX, name }));
     if (one === undefined || two === undefined) throw new Error('unreachable');
-    expect(await a.saveRegistry({ updatedAppliances: [one] })).toBe(true);
-    expect(await b.saveRegistry({ updatedAppliances: [two] })).toBe(false);
-    expect(await b.appliances()).toEqual([one]);
-    expect(await b.saveRegistry({ updatedAppliances: [two] })).toBe(true);
-    expect(await b.saveRegistry({ updatedAppliances: [one] })).toBe(true);
-    expect(await a.saveRegistry({ updatedAppliances: [two] })).toBe(false);
+    expect(await a.registry.save({ updatedAppliances: [one] })).toBe(true);
+    expect(await b.registry.save({ updatedAppliances: [two] })).toBe(false);
+    expect(await b.registry.appliances()).toEqual([one]);
+    expect(await b.registry.save({ updatedAppliances: [two] })).toBe(true);
+    expect(await b.registry.save({ updatedAppliances: [one] })).toBe(true);
+    expect(await a.registry.save({ updatedAppliances: [two] })).toBe(false);
     const renamed = { ...ownConnection(WALLBOX), name: 'renamed' };
-    expect(await a.saveRegistry({ updatedConnections: [renamed] })).toBe(true);
-    expect(await a.saveRegistry({ updatedConnections: [renamed] })).toBe(true);
-    expect(await b.saveRegistry({ updatedConnections: [renamed] })).toBe(false);
+    expect(await a.registry.save({ updatedConnections: [renamed] })).toBe(true);
+    expect(await a.registry.save({ updatedConnections: [renamed] })).toBe(true);
+    expect(await b.registry.save({ updatedConnections: [renamed] })).toBe(false);
   });
 
   test('the late outcome of an attempt that another hub has ended changes nothing', async () => {
     await using hubs = await startHubs();
     const { a, b, sql } = hubs;
-    await a.beginAttempt(sampleGrant(), attempt);
+    await a.grants.beginAttempt(sampleGrant(), attempt);
     await sql("UPDATE grants SET leased_until = clock_timestamp() - interval '1 min';");
-    await b.grant(id);
+    await b.grants.get(id);
     const doubt = { lostAt: instantAt(2), sends: 2 };
-    expect(await b.endAttempt({ ...sampleGrant(), doubt })).toBe(true);
-    await a.grant(id);
-    expect(await a.endAttempt(sampleGrant())).toBe(false);
-    expect((await a.grant(id))?.grant.doubt?.sends).toBe(2);
+    expect(await b.grants.endAttempt({ ...sampleGrant(), doubt })).toBe(true);
+    await a.grants.get(id);
+    expect(await a.grants.endAttempt(sampleGrant())).toBe(false);
+    expect((await a.grants.get(id))?.grant.doubt?.sends).toBe(2);
   });
 
   test('the late tokens of an attempt that another hub has counted as lost are kept, with the doubt', async () => {
     await using hubs = await startHubs();
     const { a, b, sql } = hubs;
     const next = (generation: number) => sampleGrant({ generation });
-    await a.beginAttempt(next(1), attempt);
+    await a.grants.beginAttempt(next(1), attempt);
     await sql("UPDATE grants SET leased_until = clock_timestamp() - interval '1 min';");
-    await b.grant(id);
+    await b.grants.get(id);
     const doubt = { lostAt: instantAt(2), sends: 2 };
-    expect(await b.endAttempt({ ...next(1), doubt, refused: instantAt(3) })).toBe(true);
-    expect(await a.replaceGrant(next(2))).toBe(true);
-    expect((await a.grant(id))?.grant).toMatchObject({ generation: 2, doubt: { sends: 2 }, refused: null });
+    expect(await b.grants.endAttempt({ ...next(1), doubt, refused: instantAt(3) })).toBe(true);
+    expect(await a.grants.replace(next(2))).toBe(true);
+    expect((await a.grants.get(id))?.grant).toMatchObject({ generation: 2, doubt: { sends: 2 }, refused: null });
     // Another one in time, and a new login, end it.
-    await a.beginAttempt({ ...next(2), doubt }, attempt);
-    expect(await a.replaceGrant(next(3))).toBe(true);
-    expect((await a.grant(id))?.grant.doubt).toBeNull();
+    await a.grants.beginAttempt({ ...next(2), doubt }, attempt);
+    expect(await a.grants.replace(next(3))).toBe(true);
+    expect((await a.grants.get(id))?.grant.doubt).toBeNull();
   });
 
   test('late tokens keep the doubt while another hub sends the refresh token again', async () => {
     await using hubs = await startHubs();
     const { a, b, sql } = hubs;
     const next = (generation: number) => sampleGrant({ generation });
-    await a.beginAttempt(next(1), attempt);
+    await a.grants.beginAttempt(next(1), attempt);
     await sql("UPDATE grants SET leased_until = clock_timestamp() - interval '1 min';");
-    await b.grant(id);
+    await b.grants.get(id);
     const doubt = { lostAt: instantAt(2), sends: 1 };
-    expect(await b.endAttempt({ ...next(1), doubt })).toBe(true);
-    expect(await b.beginAttempt({ ...next(1), doubt }, attempt)).toMatchObject({ kind: 'begun' });
-    expect(await a.replaceGrant(next(2))).toBe(true);
-    expect((await a.grant(id))?.grant).toMatchObject({ generation: 2, doubt: { sends: 1 } });
+    expect(await b.grants.endAttempt({ ...next(1), doubt })).toBe(true);
+    expect(await b.grants.beginAttempt({ ...next(1), doubt }, attempt)).toMatchObject({ kind: 'begun' });
+    expect(await a.grants.replace(next(2))).toBe(true);
+    expect((await a.grants.get(id))?.grant).toMatchObject({ generation: 2, doubt: { sends: 1 } });
   });
 
   test('a hub that has read, but not applied yet, that the portal refuses a token does not send it', async () => {
     await using hubs = await startHubs();
     const { a, b } = hubs;
-    await a.beginAttempt(sampleGrant(), attempt);
-    expect(await a.endAttempt({ ...sampleGrant(), refused: instantAt(3) })).toBe(true);
-    await b.grants();
-    expect(await b.beginAttempt(sampleGrant(), attempt)).toEqual({ kind: 'superseded' });
-    expect(await b.beginAttempt({ ...sampleGrant(), refused: instantAt(3) }, attempt)).toMatchObject({ kind: 'begun' });
+    await a.grants.beginAttempt(sampleGrant(), attempt);
+    expect(await a.grants.endAttempt({ ...sampleGrant(), refused: instantAt(3) })).toBe(true);
+    await b.grants.all();
+    expect(await b.grants.beginAttempt(sampleGrant(), attempt)).toEqual({ kind: 'superseded' });
+    expect(await b.grants.beginAttempt({ ...sampleGrant(), refused: instantAt(3) }, attempt)).toMatchObject({
+      kind: 'begun',
+    });
   });
 
   test('tokens that could not be written do not bring back a grant that was deleted', async () => {
     await using hubs = await startHubs();
     const { a, sql, database } = hubs;
-    await a.beginAttempt(sampleGrant(), attempt);
+    await a.grants.beginAttempt(sampleGrant(), attempt);
     // A promoted standby has not got that.
     await sql('UPDATE grants SET attempt = NULL, attempt_id = NULL, holder = NULL, leased_until = NULL, revision = 1;');
     await using other = await openSiteStore(siteAddress(database), 'latchkey-0000000c');
-    await other.forgetGrant(id, 1);
-    await a.reconcile([sampleGrant({ generation: 2 })]);
-    expect(await other.grant(id)).toBeNull();
+    await other.grants.forget(id, 1);
+    await a.grants.reconcile([sampleGrant({ generation: 2 })]);
+    expect(await other.grants.get(id)).toBeNull();
   });
 });
 
@@ -119,49 +121,49 @@ describe('attempts', () => {
     await using hubs = await startHubs();
     const { a, b, sql } = hubs;
     const grant = sampleGrant();
-    expect(await a.beginAttempt(grant, attempt)).toMatchObject({ kind: 'begun' });
-    await b.grant(id);
-    expect(await b.endAttempt(grant)).toBe(false);
-    expect(await b.beginAttempt(grant, attempt)).toMatchObject({ kind: 'under_way' });
+    expect(await a.grants.beginAttempt(grant, attempt)).toMatchObject({ kind: 'begun' });
+    await b.grants.get(id);
+    expect(await b.grants.endAttempt(grant)).toBe(false);
+    expect(await b.grants.beginAttempt(grant, attempt)).toMatchObject({ kind: 'under_way' });
     await sql('UPDATE grants SET leased_until = clock_timestamp();');
-    await b.grant(id);
+    await b.grants.get(id);
     const doubt = { lostAt: instantAt(9), sends: 1 };
-    expect(await b.endAttempt({ ...grant, doubt })).toBe(true);
-    expect(await b.beginAttempt({ ...grant, doubt }, attempt)).toMatchObject({ kind: 'begun' });
+    expect(await b.grants.endAttempt({ ...grant, doubt })).toBe(true);
+    expect(await b.grants.beginAttempt({ ...grant, doubt }, attempt)).toMatchObject({ kind: 'begun' });
     // The first hub was only paused, and the second one is gone now.
-    expect(await a.endAttempt(grant)).toBe(false);
-    await a.grant(id);
-    expect(await a.endAttempt({ ...grant, doubt })).toBe(false);
+    expect(await a.grants.endAttempt(grant)).toBe(false);
+    await a.grants.get(id);
+    expect(await a.grants.endAttempt({ ...grant, doubt })).toBe(false);
     await sql('UPDATE grants SET leased_until = clock_timestamp();');
-    await a.grant(id);
-    expect(await a.endAttempt({ ...grant, doubt })).toBe(true);
-    expect(await a.beginAttempt({ ...grant, doubt }, attempt)).toMatchObject({ kind: 'begun' });
+    await a.grants.get(id);
+    expect(await a.grants.endAttempt({ ...grant, doubt })).toBe(true);
+    expect(await a.grants.beginAttempt({ ...grant, doubt }, attempt)).toMatchObject({ kind: 'begun' });
   });
 
   test('of hubs that begin at once, one does', async () => {
     await using hubs = await startHubs();
     const { a, b } = hubs;
     for (let generation = 1; generation <= 10; generation += 1) {
-      await Promise.all([a.grants(), b.grants()]);
+      await Promise.all([a.grants.all(), b.grants.all()]);
       const grant = sampleGrant({ generation });
-      const starts = await Promise.all([a, b].map((hub) => hub.beginAttempt(grant, attempt)));
+      const starts = await Promise.all([a, b].map((hub) => hub.grants.beginAttempt(grant, attempt)));
       expect(starts.filter(({ kind }) => kind === 'begun')).toHaveLength(1);
       const winner = starts[0]?.kind === 'begun' ? a : b;
-      expect(await winner.replaceGrant(sampleGrant({ generation: generation + 1 }))).toBe(true);
+      expect(await winner.grants.replace(sampleGrant({ generation: generation + 1 }))).toBe(true);
     }
   });
 
   test('tokens that a slow answer brings are kept, although another hub has counted it as lost', async () => {
     await using hubs = await startHubs();
     const { a, b, sql } = hubs;
-    await a.beginAttempt(sampleGrant(), attempt);
+    await a.grants.beginAttempt(sampleGrant(), attempt);
     await sql('UPDATE grants SET leased_until = clock_timestamp();');
-    await b.grant(id);
-    expect(await b.endAttempt({ ...sampleGrant(), doubt: { lostAt: instantAt(9), sends: 1 } })).toBe(true);
-    await b.beginAttempt(sampleGrant(), attempt);
-    expect(await a.replaceGrant(sampleGrant({ generation: 2 }))).toBe(true);
-    expect(await b.replaceGrant(sampleGrant({ generation: 2, refreshToken: new Secret('other') }))).toBe(false);
-    expect(await b.grant(id)).toMatchObject({ attempt: null, grant: { generation: 2, doubt: null } });
+    await b.grants.get(id);
+    expect(await b.grants.endAttempt({ ...sampleGrant(), doubt: { lostAt: instantAt(9), sends: 1 } })).toBe(true);
+    await b.grants.beginAttempt(sampleGrant(), attempt);
+    expect(await a.grants.replace(sampleGrant({ generation: 2 }))).toBe(true);
+    expect(await b.grants.replace(sampleGrant({ generation: 2, refreshToken: new Secret('other') }))).toBe(false);
+    expect(await b.grants.get(id)).toMatchObject({ attempt: null, grant: { generation: 2, doubt: null } });
   });
 });
 
@@ -169,33 +171,33 @@ describe('pairings', () => {
   test('a pairing is run by the hub that began it, until another one takes it', async () => {
     await using hubs = await startHubs();
     const { a, b, sql } = hubs;
-    expect(await a.savePairing(waiting)).toBe(true);
-    expect(await b.savePairing({ ...waiting, scope: 'Another' })).toBe(false);
-    await b.pairings();
-    expect(await b.savePairing({ ...waiting, scope: 'Another' })).toBe(false);
-    expect(await b.takePairing(waiting.id, false)).toBeNull();
-    expect(await a.keepPairings([waiting.id, 'unknown'])).toEqual(['unknown']);
-    expect(await b.takePairing(waiting.id, true)).toEqual(waiting);
-    expect(await a.keepPairings([waiting.id])).toEqual([waiting.id]);
-    expect(await a.savePairing({ ...waiting, scope: 'Another' })).toBe(false);
-    expect(await b.savePairing(exchanging)).toBe(true);
-    expect(await a.takePairing(waiting.id, true)).toBeNull();
+    expect(await a.pairings.save(waiting)).toBe(true);
+    expect(await b.pairings.save({ ...waiting, scope: 'Another' })).toBe(false);
+    await b.pairings.all();
+    expect(await b.pairings.save({ ...waiting, scope: 'Another' })).toBe(false);
+    expect(await b.pairings.take(waiting.id, false)).toBeNull();
+    expect(await a.pairings.keep([waiting.id, 'unknown'])).toEqual(['unknown']);
+    expect(await b.pairings.take(waiting.id, true)).toEqual(waiting);
+    expect(await a.pairings.keep([waiting.id])).toEqual([waiting.id]);
+    expect(await a.pairings.save({ ...waiting, scope: 'Another' })).toBe(false);
+    expect(await b.pairings.save(exchanging)).toBe(true);
+    expect(await a.pairings.take(waiting.id, true)).toBeNull();
     await sql('UPDATE pairings SET owned_until = clock_timestamp();');
-    expect(await a.takePairing(waiting.id, false)).toEqual(exchanging);
-    expect(await b.savePairing(waiting)).toBe(false);
-    expect(await a.takePairing('unknown', true)).toBeNull();
+    expect(await a.pairings.take(waiting.id, false)).toEqual(exchanging);
+    expect(await b.pairings.save(waiting)).toBe(false);
+    expect(await a.pairings.take('unknown', true)).toBeNull();
   });
 
   test('the tokens of a pairing are kept, although another hub has taken the pairing', async () => {
     await using hubs = await startHubs();
     const { a, b, sql } = hubs;
-    await a.savePairing(exchanging);
+    await a.pairings.save(exchanging);
     await sql('UPDATE pairings SET owned_until = clock_timestamp();');
-    await b.takePairing(exchanging.id, false);
+    await b.pairings.take(exchanging.id, false);
     const paired = samplePairing({ kind: 'ended', result: { kind: 'paired', scope: null } });
     expect(await completePairing(a, paired, sampleGrant({ generation: 2 }))).toBe(true);
-    expect(await b.grant(id)).toMatchObject({ grant: { generation: 2 } });
-    expect(await b.pairings()).toEqual([paired]);
+    expect(await b.grants.get(id)).toMatchObject({ grant: { generation: 2 } });
+    expect(await b.pairings.all()).toEqual([paired]);
   });
 });
 
@@ -203,11 +205,11 @@ describe('settings and leases', () => {
   test('the settings of a hub are its own', async () => {
     await using hubs = await startHubs();
     const { a, b } = hubs;
-    await a.saveSettings({ hub_id: 'a', leaf: 'the leaf of a', setup_code: 'of all' });
-    expect([await b.setting('hub_id'), await b.setting('leaf')]).toEqual([b.hubId, null]);
-    expect(await b.replaceSettings({ leaf: null }, { leaf: 'the leaf of b' })).toBe(true);
-    expect(await a.setting('leaf')).toBe('the leaf of a');
-    expect(await b.setting('setup_code')).toBe('of all');
+    await a.settings.save({ hub_id: 'a', leaf: 'the leaf of a', setup_code: 'of all' });
+    expect([await b.settings.get('hub_id'), await b.settings.get('leaf')]).toEqual([b.site.hubId, null]);
+    expect(await b.settings.replace({ leaf: null }, { leaf: 'the leaf of b' })).toBe(true);
+    expect(await a.settings.get('leaf')).toBe('the leaf of a');
+    expect(await b.settings.get('setup_code')).toBe('of all');
   });
 
   test('some work is done by one hub, and by another one when its lease has ended', async () => {

@@ -66,10 +66,10 @@ test('a hub gets the news of another hub, and none of its own', async () => {
   await using second = await openSiteStore(siteAddress(database), HUB_B, { timers: NO_INTERVALS });
   const [own, others] = [collectNews(first), collectNews(second)];
   await addAppliance(first, WALLBOX);
-  await first.saveSetting('setup_code', 'a code');
-  await first.saveSettings({ hub_id: 'one', leaf: 'a leaf' });
-  await first.removeInvite('of nobody');
-  await first.saveInvite({
+  await first.settings.save({ setup_code: 'a code' });
+  await first.settings.save({ hub_id: 'one', leaf: 'a leaf' });
+  await first.invites.remove('of nobody');
+  await first.invites.save({
     hash: 'h',
     name: null,
     scope: null,
@@ -77,7 +77,7 @@ test('a hub gets the news of another hub, and none of its own', async () => {
     begun: systemClock().now(),
     lifetime: 1,
   });
-  await first.forgetGrant(WALLBOX.id, 7);
+  await first.grants.forget(WALLBOX.id, 7);
   const { id } = WALLBOX;
   const expected = [`connections/${id}`, `appliances/${id}`, 'settings/setup_code', 'invites'].sort();
   // Several changes may come together.
@@ -113,7 +113,7 @@ test('news of transactions that end late are neither lost nor found twice, and n
   await slow.query(CHANGE, [['grants/slow']]);
   for (let look = 0; look < 4; look += 1) {
     await quick.query(CHANGE, [[`grants/quick-${look}`]]);
-    await other.replaceGrant(sampleGrant({ generation: look + 1 }));
+    await other.grants.replace(sampleGrant({ generation: look + 1 }));
     await store.catchUp();
   }
   expect(news.filter((entry) => entry.includes('quick'))).toEqual([0, 1, 2, 3].map((look) => `grants/quick-${look}`));
@@ -138,7 +138,7 @@ test('news that are longer than a notification are complete', async () => {
     const id = randomUUID();
     return { ...ownConnection(WALLBOX), id, name: `connection-${index}` };
   });
-  expect(await first.saveRegistry({ addedConnections })).toBe(true);
+  expect(await first.registry.save({ addedConnections })).toBe(true);
   const expected = addedConnections.map(({ id }) => `connections/${id}`).toSorted();
   await expect.poll(() => news.toSorted()).toEqual(expected);
 });

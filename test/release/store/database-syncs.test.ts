@@ -24,7 +24,7 @@ const SCRIPT = `
   import { jweSealing } from ${sealing};
   const store = await openStore(process.argv[1], jweSealing(new Uint8Array(32)), Date.now);
   for (let count = 0; count < Number(process.argv[2]); count++) {
-    await store.saveSetting('name-' + (count % 7), 'x'.repeat(600) + count).catch(() => undefined);
+    await store.settings.save({ ['name-' + (count % 7)]: 'x'.repeat(600) + count }).catch(() => undefined);
   }
   process.kill(process.pid, 'SIGKILL');`;
 
@@ -114,10 +114,10 @@ test.skipIf(!canTraceSystemCalls())(
     await addAppliance(store, WALLBOX);
     {
       await using _failing = await failSyncs(process.pid);
-      const again = store.saveRegistry({ addedAppliances: [WALLBOX] });
+      const again = store.registry.save({ addedAppliances: [WALLBOX] });
       await expect(again).rejects.toMatchObject({ code: 'store_unwritable' });
     }
-    expect((await store.appliances()).map(({ id }) => id)).toEqual([WALLBOX.id]);
+    expect((await store.registry.appliances()).map(({ id }) => id)).toEqual([WALLBOX.id]);
   },
 );
 
@@ -128,11 +128,11 @@ test.skipIf(!canTraceSystemCalls())('an import that can not be synced leaves no 
   const placeholder = sampleGrant({ connection: WALLBOX.id });
   {
     await using _failing = await failSyncs(process.pid);
-    const begun = store.beginImport(WALLBOX.id, () => placeholder, { token: 'hash', at: placeholder.obtained });
+    const begun = store.grants.beginImport(WALLBOX.id, () => placeholder, { token: 'hash', at: placeholder.obtained });
     await expect(begun).rejects.toMatchObject({ code: 'store_unwritable' });
   }
-  await store.saveSetting('name', 'a later write');
-  expect(await store.grants()).toEqual([]);
+  await store.settings.save({ name: 'a later write' });
+  expect(await store.grants.all()).toEqual([]);
 });
 
 test.skipIf(!canTraceSystemCalls())(
@@ -142,13 +142,13 @@ test.skipIf(!canTraceSystemCalls())(
     using store = open(folder.path);
     await addAppliance(store, WALLBOX);
     const stored = sampleGrant({ connection: WALLBOX.id });
-    await store.replaceGrant(stored);
+    await store.grants.replace(stored);
     const refused = { ...stored, refreshToken: new Secret('of another login') };
     {
       await using _failing = await failSyncs(process.pid);
-      await expect(store.replaceGrant(refused)).rejects.toMatchObject({ code: 'store_unwritable' });
+      await expect(store.grants.replace(refused)).rejects.toMatchObject({ code: 'store_unwritable' });
     }
-    expect(await store.replaceGrant(refused)).toBe(false);
-    expect((await store.grant(WALLBOX.id))?.grant.refreshToken?.reveal()).toBe(stored.refreshToken?.reveal());
+    expect(await store.grants.replace(refused)).toBe(false);
+    expect((await store.grants.get(WALLBOX.id))?.grant.refreshToken?.reveal()).toBe(stored.refreshToken?.reveal());
   },
 );

@@ -38,7 +38,7 @@ const SCRIPT = `
     const name = 'name-' + (own % 7);
     const size = own % 19 === 0 ? 9000 : (own * 7919) % 1500;
     try {
-      await store.saveSettings({ [name]: own + 'x'.repeat(size), [name + '-twin']: String(own) });
+      await store.settings.save({ [name]: own + 'x'.repeat(size), [name + '-twin']: String(own) });
       say('confirmed ' + own);
     } catch {
       hasFailed = true;
@@ -109,7 +109,7 @@ async function problemsOf(directory: string, confirmed: Confirmed): Promise<stri
   await using store = await openStore(directory, key, () => 0, systemTimers, others);
   const problems = [store.recoverySummary, store.writeProblem].filter((problem) => problem !== null);
   for (const [name, least] of confirmed.numbers) {
-    const [value, twin] = [await store.setting(name), await store.setting(`${name}-twin`)];
+    const [value, twin] = [await store.settings.get(name), await store.settings.get(`${name}-twin`)];
     const saved = Number.parseInt(value ?? '0', 10);
     if (saved < least) problems.push(`${name} is ${saved} although ${least} was confirmed`);
     if (String(saved) !== twin) problems.push(`${name} is ${saved}, but its twin is ${twin}`);

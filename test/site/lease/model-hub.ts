@@ -14,12 +14,12 @@ import type { LostAnswerRetry } from '../../../src/core/grants/login-end.ts';
 import type { Portal } from '../../../src/core/portals/portal.ts';
 import { Secret } from '../../../src/core/secret.ts';
 import type { SiteHub } from '../../../src/core/site.ts';
-import type { GrantSlot } from '../../../src/core/store.ts';
 import type { Sealing } from '../../../src/store/keys/sealing.ts';
 import type { SiteDatabase } from '../../../src/store/postgres/database/database.ts';
 import { SiteClocks } from '../../../src/store/postgres/link/clocks.ts';
 import { SiteGrants } from '../../../src/store/postgres/tables/grants.ts';
 import { logTo } from '../../support/log-to.ts';
+import { withMethods } from '../../support/store-calls.ts';
 import { type Ghost, ModelConnections, type ModelDatabase } from './model-database.ts';
 import type { ModelPortal } from './model-portal.ts';
 import type { Defect } from './scenario.ts';
@@ -84,21 +84,6 @@ export interface HubRun {
   commands: number;
   /** Whether it has written something without an answer. */
   hasUnknownWrites: boolean;
-}
-
-/** Deletes a grant, as `PostgresStore` does. */
-export async function forgetGrant(
-  connections: Pick<ModelConnections, 'write'>,
-  site: SiteGrants,
-  ...[connection, generation]: Parameters<BrokerStore['forgetGrant']>
-): Promise<GrantSlot> {
-  let slot: GrantSlot = { generation: 0, grant: null };
-  const revision = await connections.write([`grants/${connection}`], async (sql) => {
-    slot = await site.slotIn(sql, connection);
-    return site.clearIn(sql, connection, generation ?? slot.generation);
-  });
-  if (revision !== null) site.noteCleared(connection, revision);
-  return slot;
 }
 
 /** Writes the end of a login without a pairing, as `PostgresStore` does. */
@@ -357,19 +342,8 @@ export class ModelHub {
     const { portal, database, retryLostAnswer, isPaced, defects } = this.#context;
     const hubs = HUBS.map((id) => ({ id, isAlive: true }) as SiteHub);
     const store = {
-      beginAttempt: (...call: Parameters<SiteGrants['beginAttempt']>) => site.beginAttempt(...call),
-      beginImport: (...call: Parameters<SiteGrants['beginImport']>) => site.beginImport(...call),
-      endAttempt: (...call: Parameters<SiteGrants['endAttempt']>) => site.endAttempt(...call),
-      replaceGrant: (...call: Parameters<SiteGrants['replace']>) => site.replace(...call),
-      markTokenRejected: (...call: Parameters<SiteGrants['rejectAccessToken']>) => site.rejectAccessToken(...call),
-      forgetGrant: (...call: Parameters<BrokerStore['forgetGrant']>) => forgetGrant(connections, site, ...call),
+      grants: defects.has('nothing_is_put_back') ? withMethods(site, { reconcile: async () => {} }) : site,
       saveLogin: (...call: Parameters<BrokerStore['saveLogin']>) => saveLogin(connections, site, ...call),
-      damagedGrants: new Set(),
-      grants: () => site.all(),
-      grant: (connection: string) => site.find(connection),
-      findGrants: (...call: Parameters<SiteGrants['findMany']>) => site.findMany(...call),
-      reconcile: (...call: Parameters<SiteGrants['reconcile']>) =>
-        defects.has('nothing_is_put_back') ? Promise.resolve() : site.reconcile(...call),
       site: {},
     } as unknown as BrokerStore;
     const scheduler = {

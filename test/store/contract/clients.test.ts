@@ -32,7 +32,7 @@ async function withWallbox(place: StorePlace) {
   return store;
 }
 
-const hashesOf = async (store: ContractStore) => (await store.sessions()).map(({ hash }) => hash);
+const hashesOf = async (store: ContractStore) => (await store.sessions.all()).map(({ hash }) => hash);
 
 describeStores('clients', (newPlace) => {
   describe('appliance rows', () => {
@@ -50,21 +50,21 @@ describeStores('clients', (newPlace) => {
         await addAppliance(store, appliance);
       }
       await using store = await place.open();
-      expect(await store.appliances()).toEqual([appliance]);
-      expect(store.damagedAppliances.size).toBe(0);
+      expect(await store.registry.appliances()).toEqual([appliance]);
+      expect(store.registry.damagedAppliances.size).toBe(0);
     });
 
     test('an appliance is read back after all its members have changed, and keeps its grant', async () => {
       await using place = await newPlace();
       await using store = await withWallbox(place);
       const grant = sampleGrant({ connection: WALLBOX.id });
-      await store.replaceGrant(grant);
+      await store.grants.replace(grant);
       const changed: Appliance = { ...FRIDGE, id: WALLBOX.id, connection: WALLBOX.connection };
       expect(await updateAppliance(store, changed)).toBe(true);
-      expect(await store.appliances()).toEqual([changed]);
-      expect(await store.grants()).toEqual([{ grant, attempt: null }]);
+      expect(await store.registry.appliances()).toEqual([changed]);
+      expect(await store.grants.all()).toEqual([{ grant, attempt: null }]);
       expect(await updateAppliance(store, { ...changed, credentials: { kind: 'none' }, waiting: null })).toBe(true);
-      expect(await store.appliances()).toEqual([{ ...changed, credentials: { kind: 'none' }, waiting: null }]);
+      expect(await store.registry.appliances()).toEqual([{ ...changed, credentials: { kind: 'none' }, waiting: null }]);
     });
   });
 
@@ -78,29 +78,32 @@ describeStores('clients', (newPlace) => {
       {
         await using store = await withWallbox(place);
         await addAppliance(store, HEATER);
-        await store.replaceGrant(grant);
-        await store.saveSetting('hub_id', 'the hub');
+        await store.grants.replace(grant);
+        await store.settings.save({ hub_id: 'the hub' });
       }
       const identity = applianceRowIdentity({ ...WALLBOX, client_id: WALLBOX.clientId });
       await place.runSql(
         `UPDATE appliances SET sealed = '${jweSealing(KEY).seal(identity, text)}' WHERE name = 'wallbox'`,
       );
       await using store = await place.open();
-      expect(await store.appliances()).toMatchObject([
+      expect(await store.registry.appliances()).toMatchObject([
         HEATER,
         { id: WALLBOX.id, name: 'wallbox', credentials: { kind: 'none' }, origin: 'added', waiting: null },
       ]);
-      expect([...store.damagedAppliances]).toEqual([WALLBOX.id]);
-      expect(await store.grants()).toEqual([{ grant, attempt: null }]);
+      expect([...store.registry.damagedAppliances]).toEqual([WALLBOX.id]);
+      expect(await store.grants.all()).toEqual([{ grant, attempt: null }]);
       expect(store.recoverySummary).toBeNull();
       // No update may use this row: it may belong to another appliance, with another grant.
       expect(await updateAppliance(store, WALLBOX)).toBe(true);
-      expect(await store.appliances()).toMatchObject([HEATER, { credentials: { kind: 'none', damaged: true } }]);
-      expect([...store.damagedAppliances]).toEqual([WALLBOX.id]);
+      expect(await store.registry.appliances()).toMatchObject([
+        HEATER,
+        { credentials: { kind: 'none', damaged: true } },
+      ]);
+      expect([...store.registry.damagedAppliances]).toEqual([WALLBOX.id]);
       await removeAppliance(store, WALLBOX.id);
-      expect(store.damagedAppliances.size).toBe(0);
+      expect(store.registry.damagedAppliances.size).toBe(0);
       expect(await addAppliance(store, WALLBOX)).toBe(true);
-      expect(await store.appliances()).toEqual([HEATER, WALLBOX]);
+      expect(await store.registry.appliances()).toEqual([HEATER, WALLBOX]);
     });
   });
 
@@ -110,24 +113,24 @@ describeStores('clients', (newPlace) => {
       const open_ = { ...INVITE, hash: 'another', name: null, scope: null, connection: 'solar' };
       {
         await using store = await place.open();
-        await store.saveInvite(INVITE);
-        await store.saveInvite(open_);
+        await store.invites.save(INVITE);
+        await store.invites.save(open_);
       }
       await using store = await place.open();
-      expect(await store.invites()).toEqual([open_, INVITE]);
-      await store.removeInvite(INVITE.hash);
-      await store.removeInvite('of nobody');
-      expect(await store.invites()).toEqual([open_]);
+      expect(await store.invites.all()).toEqual([open_, INVITE]);
+      await store.invites.remove(INVITE.hash);
+      await store.invites.remove('of nobody');
+      expect(await store.invites.all()).toEqual([open_]);
     });
 
     test('an invite is used up by one appliance, even if two use it at the same time', async () => {
       await using place = await newPlace();
       await using store = await place.open();
-      await store.saveInvite(INVITE);
+      await store.invites.save(INVITE);
       const both = [addAppliance(store, WALLBOX, INVITE.hash), addAppliance(store, HEATER, INVITE.hash)];
       expect((await Promise.all(both)).toSorted()).toEqual([false, true]);
-      expect(await store.appliances()).toHaveLength(1);
-      expect(await store.invites()).toEqual([]);
+      expect(await store.registry.appliances()).toHaveLength(1);
+      expect(await store.invites.all()).toEqual([]);
     });
   });
 
@@ -137,23 +140,23 @@ describeStores('clients', (newPlace) => {
       const [one, two] = [sampleSession(WALLBOX, 'one'), { ...sampleSession(WALLBOX, 'two'), connection: 'netatmo' }];
       {
         await using store = await withWallbox(place);
-        await store.saveSession(two);
-        await store.saveSession(one);
+        await store.sessions.save(two);
+        await store.sessions.save(one);
       }
       await using store = await place.open();
-      expect(await store.sessions()).toEqual([two, one]);
-      expect(await store.endSession(two.hash)).toBe(true);
-      expect(await store.endSession(two.hash)).toBe(false);
-      expect(await store.sessions()).toEqual([one]);
+      expect(await store.sessions.all()).toEqual([two, one]);
+      expect(await store.sessions.end(two.hash)).toBe(true);
+      expect(await store.sessions.end(two.hash)).toBe(false);
+      expect(await store.sessions.all()).toEqual([one]);
     });
 
     test('a session replaces the one of the same device flow', async () => {
       await using place = await newPlace();
       await using store = await withWallbox(place);
       const first = sampleSession(WALLBOX, 'one');
-      await store.saveSession(first);
-      await store.saveSession(sampleSession(WALLBOX, 'two'));
-      await store.saveSession({ ...first, hash: 'hash-of-another', begun: instantAt(9) });
+      await store.sessions.save(first);
+      await store.sessions.save(sampleSession(WALLBOX, 'two'));
+      await store.sessions.save({ ...first, hash: 'hash-of-another', begun: instantAt(9) });
       expect(await hashesOf(store)).toEqual(['hash-two', 'hash-of-another']);
     });
 
@@ -161,10 +164,10 @@ describeStores('clients', (newPlace) => {
       await using place = await newPlace();
       await using store = await withWallbox(place);
       await addAppliance(store, HEATER);
-      await store.saveSession(sampleSession(HEATER, 'heater'));
-      await store.saveSession({ ...sampleSession(WALLBOX, 'netatmo'), connection: 'netatmo' });
-      for (let i = 1; i <= MAX_SESSIONS + 3; i++) await store.saveSession(sampleSession(WALLBOX, `${i}`));
-      await store.saveSession(sampleSession(HEATER, 'another'));
+      await store.sessions.save(sampleSession(HEATER, 'heater'));
+      await store.sessions.save({ ...sampleSession(WALLBOX, 'netatmo'), connection: 'netatmo' });
+      for (let i = 1; i <= MAX_SESSIONS + 3; i++) await store.sessions.save(sampleSession(WALLBOX, `${i}`));
+      await store.sessions.save(sampleSession(HEATER, 'another'));
       const newest = ['hash-4', 'hash-5', 'hash-6', 'hash-7', 'hash-8'];
       expect(await hashesOf(store)).toEqual(['hash-heater', 'hash-netatmo', ...newest, 'hash-another']);
     });
@@ -173,10 +176,10 @@ describeStores('clients', (newPlace) => {
       await using place = await newPlace();
       await using store = await withWallbox(place);
       await addAppliance(store, HEATER);
-      for (const appliance of [WALLBOX, HEATER]) await store.saveSession(sampleSession(appliance, appliance.name));
+      for (const appliance of [WALLBOX, HEATER]) await store.sessions.save(sampleSession(appliance, appliance.name));
       await removeAppliance(store, WALLBOX.id);
       expect(await hashesOf(store)).toEqual(['hash-heater']);
-      expect(await store.saveSession(sampleSession(WALLBOX, 'three'))).toBe(false);
+      expect(await store.sessions.save(sampleSession(WALLBOX, 'three'))).toBe(false);
       expect(await hashesOf(store)).toEqual(['hash-heater']);
     });
   });

@@ -10,7 +10,7 @@ const { id } = WALLBOX;
 async function withWallbox(place: StorePlace) {
   const store = await place.open();
   await addAppliance(store, WALLBOX);
-  await store.replaceGrant(sampleGrant());
+  await store.grants.replace(sampleGrant());
   return store;
 }
 
@@ -23,13 +23,13 @@ describeStores('history', (newPlace) => {
     await using place = await newPlace();
     {
       await using store = await withWallbox(place);
-      expect(await store.history(id)).toEqual([]);
-      await store.addHistory(new Map([[id, [REFRESHED]]]));
+      expect(await store.history.lines(id)).toEqual([]);
+      await store.history.add(new Map([[id, [REFRESHED]]]));
       const failed = historyLine('refresh_failed', START + 1, 'answer_lost');
-      await store.addHistory(new Map([[id, [failed, historyLine('refreshed', START + 2), PAIRED]]]));
+      await store.history.add(new Map([[id, [failed, historyLine('refreshed', START + 2), PAIRED]]]));
     }
     await using store = await place.open();
-    expect(await store.history(id)).toEqual([
+    expect(await store.history.lines(id)).toEqual([
       { ...REFRESHED, last: START + 2, count: 2 },
       historyLine('refresh_failed', START + 1, 'answer_lost'),
       PAIRED,
@@ -42,13 +42,13 @@ describeStores('history', (newPlace) => {
     {
       await using store = await withWallbox(place);
       await addAppliance(store, HEATER);
-      await store.addHistory(new Map([[HEATER.id, [historyLine('unpaired', START)]]]));
+      await store.history.add(new Map([[HEATER.id, [historyLine('unpaired', START)]]]));
       const days = Array.from({ length: 230 }, (_, day) => historyLine('refreshed', START + day * DAY));
       for (let from = 0; from < days.length; from += 50) {
-        await store.addHistory(new Map([[id, days.slice(from, from + 50)]]));
+        await store.history.add(new Map([[id, days.slice(from, from + 50)]]));
       }
-      expect(await store.history(id)).toEqual(days.slice(-200));
-      expect(await store.history(HEATER.id)).toHaveLength(1);
+      expect(await store.history.lines(id)).toEqual(days.slice(-200));
+      expect(await store.history.lines(HEATER.id)).toHaveLength(1);
     }
     expect(await place.countRows('history')).toBe(201);
   });
@@ -56,11 +56,11 @@ describeStores('history', (newPlace) => {
   test('the removal of an appliance deletes its history, and a removed appliance gets no new lines', async () => {
     await using place = await newPlace();
     await using store = await withWallbox(place);
-    await store.addHistory(new Map([[id, [REFRESHED]]]));
+    await store.history.add(new Map([[id, [REFRESHED]]]));
     await removeAppliance(store, id);
-    await store.addHistory(new Map([[id, [REFRESHED]]]));
+    await store.history.add(new Map([[id, [REFRESHED]]]));
     await addAppliance(store, WALLBOX);
-    expect(await store.history(id)).toEqual([]);
+    expect(await store.history.lines(id)).toEqual([]);
   });
 
   test('damaged history lines are skipped, and the other lines are kept', async () => {
@@ -68,19 +68,19 @@ describeStores('history', (newPlace) => {
     {
       await using store = await withWallbox(place);
       const days = [0, 1, 2, 3].map((day) => historyLine('refreshed', START + day * DAY));
-      await store.addHistory(new Map([[id, days]]));
+      await store.history.add(new Map([[id, days]]));
     }
     await place.runSql(
       "UPDATE history SET kind = 'nonsense' WHERE number = 2; UPDATE history SET count = -1 WHERE number = 3",
     );
     await using store = await place.open();
     expect(store.recoverySummary).toBeNull();
-    expect(await store.history(id)).toEqual([
+    expect(await store.history.lines(id)).toEqual([
       historyLine('refreshed', START),
       historyLine('refreshed', START + 3 * DAY),
     ]);
-    await store.addHistory(new Map([[id, [historyLine('refreshed', START + 3 * DAY)]]]));
-    expect(await store.history(id)).toMatchObject([{ count: 1 }, { count: 2 }]);
+    await store.history.add(new Map([[id, [historyLine('refreshed', START + 3 * DAY)]]]));
+    expect(await store.history.lines(id)).toMatchObject([{ count: 1 }, { count: 2 }]);
   });
 
   test.each([
@@ -92,14 +92,14 @@ describeStores('history', (newPlace) => {
     {
       await using store = await withWallbox(place);
       const days = Array.from({ length: 3 }, (_, day) => historyLine('refreshed', START + day * DAY));
-      await store.addHistory(new Map([[id, days]]));
+      await store.history.add(new Map([[id, days]]));
     }
     await place.runSql(`UPDATE history SET ${column} = ${value} WHERE number = 3`);
     await using store = await place.open();
     const later = Array.from({ length: 5 }, (_, day) => historyLine('refreshed', START + (10 + day) * DAY));
     for (const next of later)
-      await store.addHistory(new Map([[id, [next, { ...next, first: next.first + 1, last: next.last + 1 }]]]));
-    const kept = await store.history(id);
+      await store.history.add(new Map([[id, [next, { ...next, first: next.first + 1, last: next.last + 1 }]]]));
+    const kept = await store.history.lines(id);
     expect(kept.slice(-4).map(({ first, count }) => [first, count])).toEqual(
       later.slice(-4).map(({ first }) => [first, 2]),
     );

@@ -54,25 +54,25 @@ describeStores('pairings', (newPlace) => {
     await using place = await newPlace();
     {
       await using store = await withWallbox(place);
-      await store.savePairing(samplePairing({ kind: 'asking' }));
-      await store.savePairing(pairing);
+      await store.pairings.save(samplePairing({ kind: 'asking' }));
+      await store.pairings.save(pairing);
     }
     await using store = await place.open();
-    expect(await store.pairings()).toEqual([pairing]);
+    expect(await store.pairings.all()).toEqual([pairing]);
   });
 
   test('the secrets of a login at an OAuth 2.0 portal are read back, and are nowhere in the clear', async () => {
     await using place = await newPlace();
     {
       await using store = await withWallbox(place);
-      await store.savePairing(samplePairing({ kind: 'waiting', link: DEVICE_LINK, earlier: [REDIRECT_LINK] }));
+      await store.pairings.save(samplePairing({ kind: 'waiting', link: DEVICE_LINK, earlier: [REDIRECT_LINK] }));
     }
     const content = await place.readText();
     expect(content).toContain('wallbox');
     for (const secret of ['the-verifier', 'the-device-code', 'the-state-of-the-login'])
       expect(content).not.toContain(secret);
     await using store = await place.open();
-    const [stored] = await store.pairings();
+    const [stored] = await store.pairings.all();
     const [device, redirect] = stored === undefined ? [] : linksOf(stored.step);
     expect(device?.kind === 'device' && device.deviceCode.reveal()).toBe('the-device-code');
     expect(redirect?.kind === 'redirect' && redirect.verifier?.reveal()).toBe('the-verifier');
@@ -82,12 +82,12 @@ describeStores('pairings', (newPlace) => {
     await using place = await newPlace();
     await using store = await withWallbox(place);
     const open2 = { ...samplePairing({ kind: 'waiting', link: SAMPLE_LINK }), id: 'open' };
-    await store.savePairing(open2);
+    await store.pairings.save(open2);
     for (let i = 0; i < 50; i += 1) {
       const ended = samplePairing({ kind: 'ended', result: { kind: 'failed', reason: 'expired' } });
-      await store.savePairing({ ...ended, id: `ended-${i}` });
+      await store.pairings.save({ ...ended, id: `ended-${i}` });
     }
-    expect((await store.pairings()).map(({ id }) => id)).toEqual([
+    expect((await store.pairings.all()).map(({ id }) => id)).toEqual([
       'open',
       ...['ended-45', 'ended-46', 'ended-47', 'ended-48', 'ended-49'],
     ]);
@@ -97,19 +97,19 @@ describeStores('pairings', (newPlace) => {
     await using place = await newPlace();
     await using store = await withWallbox(place);
     const all = ['one', 'two', 'three'].map((id) => samplePairing({ kind: 'asking' }, { id }));
-    for (const pairing of all) await store.savePairing(pairing);
+    for (const pairing of all) await store.pairings.save(pairing);
     const [one, two] = all;
-    expect(await store.pairings(new Set(['two', 'one', 'unknown']))).toEqual([one, two]);
-    expect(await store.pairings(new Set())).toEqual([]);
-    expect([await store.takePairing('two', false), await store.takePairing('unknown', true)]).toEqual([two, null]);
-    expect(await store.keepPairings(['one', 'two'])).toEqual([]);
+    expect(await store.pairings.all(new Set(['two', 'one', 'unknown']))).toEqual([one, two]);
+    expect(await store.pairings.all(new Set())).toEqual([]);
+    expect([await store.pairings.take('two', false), await store.pairings.take('unknown', true)]).toEqual([two, null]);
+    expect(await store.pairings.keep(['one', 'two'])).toEqual([]);
   });
 
   test('a pairing of a connection that was removed is not saved', async () => {
     await using place = await newPlace();
     await using store = await withWallbox(place);
     const lost = samplePairing({ kind: 'asking' }, { id: 'lost', connection: HEATER.id });
-    expect(await store.savePairing(lost)).toBe(true);
-    expect(await store.pairings()).toEqual([]);
+    expect(await store.pairings.save(lost)).toBe(true);
+    expect(await store.pairings.all()).toEqual([]);
   });
 });

@@ -22,19 +22,19 @@ const HISTORY_ENTRY = { kind: 'paired', why: null, first: 1.95e12, last: 1.95e12
 /** A store with two appliances of one paired connection, and an invite. */
 async function withShared(place: StorePlace) {
   const store = await place.open();
-  await store.saveRegistry({ addedConnections: [SHARED], addedAppliances: [DASHBOARD, THERMOSTAT] });
-  await store.replaceGrant(sampleGrant({ connection: SHARED.id }));
-  await store.saveInvite(INVITE);
+  await store.registry.save({ addedConnections: [SHARED], addedAppliances: [DASHBOARD, THERMOSTAT] });
+  await store.grants.replace(sampleGrant({ connection: SHARED.id }));
+  await store.invites.save(INVITE);
   return store;
 }
 
 async function contentOf(store: ContractStore) {
   return {
-    connections: await store.connections(),
-    appliances: await store.appliances(),
-    grants: (await store.grants()).map(({ grant }) => grant.connection),
-    sessions: (await store.sessions()).map(({ hash }) => hash),
-    invites: (await store.invites()).map(({ hash }) => hash),
+    connections: await store.registry.connections(),
+    appliances: await store.registry.appliances(),
+    grants: (await store.grants.all()).map(({ grant }) => grant.connection),
+    sessions: (await store.sessions.all()).map(({ hash }) => hash),
+    invites: (await store.invites.all()).map(({ hash }) => hash),
   };
 }
 
@@ -50,51 +50,51 @@ describeStores('the registry', (newPlace) => {
       const replaced = { ...SHARED, name: 'weather', portal: 'third', scope: 'Another', origin: 'implicit' } as const;
       {
         await using store = await place.open();
-        expect(await store.saveRegistry({ addedConnections: [connection] })).toBe(true);
+        expect(await store.registry.save({ addedConnections: [connection] })).toBe(true);
       }
       {
         await using store = await place.open();
-        expect(await store.connections()).toEqual([connection]);
-        expect(await store.saveRegistry({ updatedConnections: [replaced] })).toBe(true);
+        expect(await store.registry.connections()).toEqual([connection]);
+        expect(await store.registry.save({ updatedConnections: [replaced] })).toBe(true);
       }
       await using store = await place.open();
-      expect(await store.connections()).toEqual([replaced]);
+      expect(await store.registry.connections()).toEqual([replaced]);
     });
 
     test('a connection whose row was changed without the store key stays damaged, however often it is written', async () => {
       await using place = await newPlace();
       {
         await using store = await place.open();
-        await store.saveSetting('hub_id', 'the hub');
-        await store.saveRegistry({ addedConnections: [SHARED] });
+        await store.settings.save({ hub_id: 'the hub' });
+        await store.registry.save({ addedConnections: [SHARED] });
       }
       await place.runSql(`UPDATE connections SET name = 'mine' WHERE name = '${SHARED.name}'`);
       const damaged: Connection = { ...SHARED, name: 'mine', title: 'mine', origin: 'added', damaged: true };
       {
         await using store = await place.open();
-        expect(await store.connections()).toEqual([damaged]);
-        expect(await store.saveRegistry({ updatedConnections: [{ ...damaged, name: 'ours' }] })).toBe(true);
+        expect(await store.registry.connections()).toEqual([damaged]);
+        expect(await store.registry.save({ updatedConnections: [{ ...damaged, name: 'ours' }] })).toBe(true);
       }
       await using store = await place.open();
-      expect(await store.connections()).toEqual([{ ...damaged, name: 'ours', title: 'ours' }]);
+      expect(await store.registry.connections()).toEqual([{ ...damaged, name: 'ours', title: 'ours' }]);
     });
 
     test('a removed connection takes its grant, its pairings and its history with it, and no others', async () => {
       await using place = await newPlace();
       await using store = await withShared(place);
       const other = ownConnection(FRIDGE);
-      await store.saveRegistry({ addedConnections: [other] });
+      await store.registry.save({ addedConnections: [other] });
       for (const { id } of [SHARED, other]) {
-        await store.savePairing(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }, { id, connection: id }));
-        await store.addHistory(new Map([[id, [HISTORY_ENTRY]]]));
+        await store.pairings.save(samplePairing({ kind: 'waiting', link: SAMPLE_LINK }, { id, connection: id }));
+        await store.history.add(new Map([[id, [HISTORY_ENTRY]]]));
       }
-      await store.replaceGrant(sampleGrant({ connection: other.id }));
+      await store.grants.replace(sampleGrant({ connection: other.id }));
       const removed = { removedAppliances: [DASHBOARD.id, THERMOSTAT.id], removedConnections: [SHARED.id] };
-      expect(await store.saveRegistry(removed)).toBe(true);
+      expect(await store.registry.save(removed)).toBe(true);
       expect(await contentOf(store)).toMatchObject({ connections: [other], appliances: [], grants: [other.id] });
-      expect((await store.pairings()).map(({ connection }) => connection)).toEqual([other.id]);
-      expect(await store.history(SHARED.id)).toEqual([]);
-      expect(await store.history(other.id)).toEqual([HISTORY_ENTRY]);
+      expect((await store.pairings.all()).map(({ connection }) => connection)).toEqual([other.id]);
+      expect(await store.history.lines(SHARED.id)).toEqual([]);
+      expect(await store.history.lines(other.id)).toEqual([HISTORY_ENTRY]);
       expect(await generationOf(store, SHARED.id)).toBe(0);
     });
 
@@ -102,19 +102,19 @@ describeStores('the registry', (newPlace) => {
       await using place = await newPlace();
       await using store = await withShared(place);
       const [one, other] = [new Set([DASHBOARD.id, 'unknown']), new Set([SHARED.id, 'unknown'])];
-      expect((await store.appliances(one)).map(({ id }) => id)).toEqual([DASHBOARD.id]);
-      expect((await store.connections(other)).map(({ id }) => id)).toEqual([SHARED.id]);
-      expect([await store.appliances(new Set()), await store.sessions(new Set())]).toEqual([[], []]);
+      expect((await store.registry.appliances(one)).map(({ id }) => id)).toEqual([DASHBOARD.id]);
+      expect((await store.registry.connections(other)).map(({ id }) => id)).toEqual([SHARED.id]);
+      expect([await store.registry.appliances(new Set()), await store.sessions.all(new Set())]).toEqual([[], []]);
       expect([await store.holdLease('notices'), await store.holdLease('notices')]).toEqual([true, true]);
     });
 
     test('an appliance is removed, or moved to another connection, without touching the grant', async () => {
       await using place = await newPlace();
       await using store = await withShared(place);
-      await store.saveSession(sampleSession(THERMOSTAT, 'thermostat'));
-      expect(await store.saveRegistry({ removedAppliances: [DASHBOARD.id] })).toBe(true);
+      await store.sessions.save(sampleSession(THERMOSTAT, 'thermostat'));
+      expect(await store.registry.save({ removedAppliances: [DASHBOARD.id] })).toBe(true);
       const own = ownConnection(HEATER);
-      expect(await store.saveRegistry({ addedConnections: [own], updatedAppliances: [HEATER] })).toBe(true);
+      expect(await store.registry.save({ addedConnections: [own], updatedAppliances: [HEATER] })).toBe(true);
       expect(await contentOf(store)).toMatchObject({
         connections: [own, SHARED],
         appliances: [HEATER],
@@ -155,10 +155,10 @@ describeStores('the registry', (newPlace) => {
         const others: unknown = Reflect.get(possible, member);
         return [member, Array.isArray(others) && Array.isArray(value) ? [...others, ...value] : value];
       });
-      expect(await store.saveRegistry({ ...possible, ...Object.fromEntries(lists) })).toBe(false);
+      expect(await store.registry.save({ ...possible, ...Object.fromEntries(lists) })).toBe(false);
       expect(await contentOf(store)).toEqual(before);
       // The same without that part is possible.
-      expect(await store.saveRegistry(possible)).toBe(true);
+      expect(await store.registry.save(possible)).toBe(true);
     });
   });
 });

@@ -6,41 +6,41 @@ describeStores('settings', (newPlace) => {
     await using place = await newPlace();
     {
       await using store = await place.open();
-      await store.saveSetting('hub_id', 'one');
-      await store.saveSetting('hub_id', 'two');
-      expect(await store.setting('hub_id')).toBe('two');
+      await store.settings.save({ hub_id: 'one' });
+      await store.settings.save({ hub_id: 'two' });
+      expect(await store.settings.get('hub_id')).toBe('two');
     }
     await using store = await place.open();
-    expect(await store.setting('hub_id')).toBe('two');
-    expect(await store.setting('another')).toBeNull();
+    expect(await store.settings.get('hub_id')).toBe('two');
+    expect(await store.settings.get('another')).toBeNull();
   });
 
   test('settings are replaced together, unless one of them has another value than was read', async () => {
     await using place = await newPlace();
     await using store = await place.open();
     const nothing = { ca_key: null, ca_certificate: null };
-    expect(await store.replaceSettings(nothing, { ca_key: 'a key', ca_certificate: 'its certificate' })).toBe(true);
-    expect(await store.replaceSettings(nothing, { ca_old: 'another', ca_key: 'another key' })).toBe(false);
-    expect(await store.replaceSettings({ ca_key: 'a key', ca_old: 'another' }, { ca_key: 'another key' })).toBe(false);
+    expect(await store.settings.replace(nothing, { ca_key: 'a key', ca_certificate: 'its certificate' })).toBe(true);
+    expect(await store.settings.replace(nothing, { ca_old: 'another', ca_key: 'another key' })).toBe(false);
+    expect(await store.settings.replace({ ca_key: 'a key', ca_old: 'another' }, { ca_key: 'another key' })).toBe(false);
     const all = ['ca_key', 'ca_certificate', 'ca_old'];
-    expect(await store.settings(all)).toEqual(
+    expect(await store.settings.getAll(all)).toEqual(
       new Map([
         ['ca_key', 'a key'],
         ['ca_certificate', 'its certificate'],
       ]),
     );
-    expect(await store.replaceSettings({ ca_key: 'a key', ca_old: null }, { ca_key: 'another key' })).toBe(true);
-    expect(await store.setting('ca_key')).toBe('another key');
+    expect(await store.settings.replace({ ca_key: 'a key', ca_old: null }, { ca_key: 'another key' })).toBe(true);
+    expect(await store.settings.get('ca_key')).toBe('another key');
   });
 
   test('of several callers that create the same settings at once, one does', async () => {
     await using place = await newPlace();
     await using store = await place.open();
     const created = ['one', 'two', 'three', 'four', 'five'].map((value) =>
-      store.replaceSettings({ setup_code: null }, { setup_code: value }),
+      store.settings.replace({ setup_code: null }, { setup_code: value }),
     );
     const results = await Promise.all(created);
     expect(results.filter((isCreated) => isCreated)).toHaveLength(1);
-    expect(await store.setting('setup_code')).toBe(['one', 'two', 'three', 'four', 'five'][results.indexOf(true)]);
+    expect(await store.settings.get('setup_code')).toBe(['one', 'two', 'three', 'four', 'five'][results.indexOf(true)]);
   });
 });

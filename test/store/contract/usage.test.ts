@@ -16,22 +16,22 @@ describeStores('usage', (newPlace) => {
     const ofSeveral = { ...LATER_USAGE, connections: { [HEATER.id]: USAGE } };
     {
       await using store = await withWallbox(place);
-      await store.saveUsage(new Map([[id, USAGE]]));
-      await store.saveUsage(new Map([[id, ofSeveral]]));
+      await store.usage.save(new Map([[id, USAGE]]));
+      await store.usage.save(new Map([[id, ofSeveral]]));
     }
     await using store = await place.open();
-    expect(await store.usage()).toEqual(new Map([[id, ofSeveral]]));
+    expect(await store.usage.own()).toEqual(new Map([[id, ofSeveral]]));
     expect(store.recoverySummary).toBeNull();
   });
 
   test('the removal of an appliance deletes its usage, and a removed appliance gets none', async () => {
     await using place = await newPlace();
     await using store = await withWallbox(place);
-    await store.saveUsage(new Map([[id, USAGE]]));
-    await store.saveRegistry({ removedAppliances: [id] });
-    expect(await store.usage()).toEqual(new Map());
-    await store.saveUsage(new Map([[id, USAGE]]));
-    expect(await store.usage()).toEqual(new Map());
+    await store.usage.save(new Map([[id, USAGE]]));
+    await store.registry.save({ removedAppliances: [id] });
+    expect(await store.usage.own()).toEqual(new Map());
+    await store.usage.save(new Map([[id, USAGE]]));
+    expect(await store.usage.own()).toEqual(new Map());
   });
 
   test('usage that was damaged in the store is left out, and can be written again', async () => {
@@ -39,7 +39,7 @@ describeStores('usage', (newPlace) => {
     {
       await using store = await withWallbox(place);
       await addAppliance(store, HEATER);
-      await store.saveUsage(
+      await store.usage.save(
         new Map([
           [id, USAGE],
           [HEATER.id, LATER_USAGE],
@@ -48,8 +48,8 @@ describeStores('usage', (newPlace) => {
     }
     await place.runSql(`UPDATE usage SET counts = '{"last":1,"days":[[1,-1]]}' WHERE appliance = '${id}'`);
     await using store = await place.open();
-    expect(await store.usage()).toEqual(new Map([[HEATER.id, LATER_USAGE]]));
-    await store.saveUsage(new Map([[id, USAGE]]));
-    expect((await store.usage()).get(id)).toEqual(USAGE);
+    expect(await store.usage.own()).toEqual(new Map([[HEATER.id, LATER_USAGE]]));
+    await store.usage.save(new Map([[id, USAGE]]));
+    expect((await store.usage.own()).get(id)).toEqual(USAGE);
   });
 });

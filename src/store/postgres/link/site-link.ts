@@ -1,5 +1,5 @@
 import type { Clock, Timers } from '../../../core/clock.ts';
-import type { OwnSiteEntry, SiteHub, StoreWatcher } from '../../../core/site.ts';
+import type { OwnSiteEntry, SiteHub, SiteStore, StoreWatcher } from '../../../core/site.ts';
 import { SerialQueue } from '../../../system/serial-queue.ts';
 import { version } from '../../../system/version.ts';
 import type { Notification, SiteDatabase } from '../database/database.ts';
@@ -16,7 +16,15 @@ import {
   parseNews,
   RESTORED,
 } from './news.ts';
-import { checkServer, readHubs, removeHub, SETTLING_TIME, settlingTime, writeHeartbeat } from './site-state.ts';
+import {
+  checkServer,
+  cleanUp,
+  readHubs,
+  removeHub,
+  SETTLING_TIME,
+  settlingTime,
+  writeHeartbeat,
+} from './site-state.ts';
 
 /** How often a hub looks for news, and says that it is alive, in ms. */
 const LOOK_INTERVAL = 3000;
@@ -39,6 +47,7 @@ interface LinkOptions extends SiteConnectionOptions {
   readonly timers: Timers;
   readonly database: SiteDatabase;
   readonly clocks: SiteClocks;
+  readonly siteId: string;
   /** The hub's name, as configured. */
   readonly hubName: string;
   /** Called when the database can be used again, before the news of that time. */
@@ -46,7 +55,7 @@ interface LinkOptions extends SiteConnectionOptions {
 }
 
 /** The link of a running hub with its site: news, heartbeats, and what follows when the database was away. */
-export class SiteLink implements AsyncDisposable {
+export class SiteLink implements SiteStore, AsyncDisposable {
   readonly #options: LinkOptions;
   readonly #changes: ChangeReader;
   #connection: SiteConnection;
@@ -87,6 +96,14 @@ export class SiteLink implements AsyncDisposable {
       this.#wakeUp();
       for (const watcher of this.#watchers) watcher.outage?.();
     });
+  }
+
+  get hubId(): string {
+    return this.#options.hubId;
+  }
+
+  get siteId(): string {
+    return this.#options.siteId;
   }
 
   get hubs(): readonly SiteHub[] {
@@ -146,7 +163,6 @@ export class SiteLink implements AsyncDisposable {
     await this.#deliveries.idle;
   }
 
-  /** See `SiteStore.removeHub`. @throws Failure `store_unwritable` */
   async removeHub(hubId: string): Promise<void> {
     this.#hubs = await this.#options.database.writeIdempotently(async (sql) => {
       await removeHub(sql, hubId);
@@ -154,7 +170,11 @@ export class SiteLink implements AsyncDisposable {
     });
   }
 
-  async unlockStartup(): Promise<void> {
+  cleanUp(): Promise<void> {
+    return this.#options.database.writeIdempotently(cleanUp);
+  }
+
+  async startupDone(): Promise<void> {
     // A connection that is lost has no lock.
     await this.#connection.unlockStartup().catch(() => undefined);
   }

@@ -37,7 +37,7 @@ export function readHubs(sql: Statements): Promise<SiteHub[]> {
   );
 }
 
-/** See `SiteStore.holdLease`. */
+/** See `Store.holdLease`. */
 export async function takeLease(sql: Statements, hubId: string, work: SiteWork): Promise<boolean> {
   const count = await sql.run(
     `INSERT INTO leases (work, holder, until) VALUES ($1, $2, clock_timestamp() + ${WORK_LEASE} * interval '1 ms')

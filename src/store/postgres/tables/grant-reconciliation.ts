@@ -43,7 +43,7 @@ export class GrantReconciliation {
     this.#known = known;
   }
 
-  /** See `SiteStore.reconcile`. */
+  /** See `GrantStore.reconcile`. */
   async reconcile(grants: readonly Grant[]): Promise<void> {
     for (let from = 0; from < grants.length; from += MAX_COMPARED) {
       const some = grants.slice(from, from + MAX_COMPARED);

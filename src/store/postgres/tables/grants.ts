@@ -1,6 +1,6 @@
 import type { Instant } from '../../../core/clock.ts';
 import { type Doubt, type Grant, hasSameTokens } from '../../../core/grants/grant.ts';
-import type { AttemptStart, FoundGrant, GrantSlot, LoginWrite, Store, StoredGrant } from '../../../core/store.ts';
+import type { AttemptStart, FoundGrant, GrantSlot, GrantStore, LoginWrite, StoredGrant } from '../../../core/store.ts';
 import { readGrant, toGrantRow } from '../../rows/grant-row.ts';
 import { nullIfDamaged, unmarkMissing } from '../../rows/schemas.ts';
 import type { Statements } from '../database/sql.ts';
@@ -10,9 +10,9 @@ import { type GrantsContext, LEASE_END_MARGIN, RefreshLeases } from './refresh-l
 import { COLUMNS, NO_ATTEMPT, type SiteGrantRow } from './site-grant-row.ts';
 
 /** The grants of a site. */
-export class SiteGrants {
+export class SiteGrants implements GrantStore {
+  readonly damaged = new Set<string>();
   readonly #context: GrantsContext;
-  readonly #damaged = new Set<string>();
   readonly #known = new KnownGrants();
   readonly #reconciliation: GrantReconciliation;
   readonly #leases: RefreshLeases;
@@ -23,20 +23,15 @@ export class SiteGrants {
     this.#leases = new RefreshLeases(context, this.#known);
   }
 
-  get damaged(): ReadonlySet<string> {
-    return this.#damaged;
-  }
-
   async all(): Promise<StoredGrant[]> {
-    return [...(await this.findMany(null)).values()].map(({ stored }) => stored);
+    return [...(await this.find(null)).values()].map(({ stored }) => stored);
   }
 
-  async find(connection: string): Promise<StoredGrant | null> {
-    return (await this.findMany(new Set([connection]))).get(connection)?.stored ?? null;
+  async get(connection: string): Promise<StoredGrant | null> {
+    return (await this.find(new Set([connection]))).get(connection)?.stored ?? null;
   }
 
-  /** Those that exist, by connection. @param connections null for all */
-  async findMany(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>> {
+  async find(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>> {
     const { database } = this.#context;
     const query = `SELECT ${COLUMNS} FROM grants WHERE sealed IS NOT NULL AND ($1::text[] IS NULL OR connection = ANY ($1))`;
     const rows = await this.#known.revisions.read(
@@ -50,7 +45,7 @@ export class SiteGrants {
       if (grant !== null) found.set(row.connection, grant);
     }
     unmarkMissing(
-      this.#damaged,
+      this.damaged,
       connections,
       rows.map(({ connection }) => connection),
     );
@@ -66,13 +61,11 @@ export class SiteGrants {
     return { generation: row?.generation ?? 0, grant };
   }
 
-  /** See `Store.beginAttempt`. */
-  beginAttempt(...attempt: Parameters<Store['beginAttempt']>): Promise<AttemptStart> {
+  beginAttempt(...attempt: Parameters<GrantStore['beginAttempt']>): Promise<AttemptStart> {
     return this.#leases.begin(...attempt);
   }
 
-  /** See `Store.beginImport`. */
-  beginImport(...[connection, create, attempt]: Parameters<Store['beginImport']>): Promise<AttemptStart> {
+  beginImport(...[connection, create, attempt]: Parameters<GrantStore['beginImport']>): Promise<AttemptStart> {
     return this.#leases.beginNew(connection, attempt, async (sql) => {
       const { generation, grant } = await this.slotIn(sql, connection);
       if (grant !== null) return null;
@@ -82,8 +75,7 @@ export class SiteGrants {
     });
   }
 
-  /** See {@link RefreshLeases.end}. */
-  endAttempt(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
+  endAttempt(grant: Parameters<GrantStore['endAttempt']>[0]): Promise<boolean> {
     return this.#leases.end(grant);
   }
 
@@ -184,34 +176,33 @@ export class SiteGrants {
     this.#known.wroteWithoutAttempt(connection, { generation, revision });
   }
 
-  /** See `SiteStore.reconcile`. */
   reconcile(grants: readonly Grant[]): Promise<void> {
     return this.#reconciliation.reconcile(grants);
   }
 
-  /**
-   * Deletes the tokens of a grant; its row keeps the next generation, so that no late response brings it back.
-   * @returns the revision of the row; null if the store has another generation
-   */
-  async clearIn(sql: Statements, connection: string, generation: number): Promise<number | null> {
-    const [row] = await sql.all<{ revision: number }>(
-      `UPDATE grants SET generation = generation + 1, sealed = NULL, ${NO_ATTEMPT}, doubt = NULL, refused = NULL, distrusted = NULL,
-         misconfigured = NULL, revision = revision + 1, confirmed = true
-       WHERE connection = $1 AND generation = $2 AND sealed IS NOT NULL RETURNING revision`,
-      ...[connection, generation],
-    );
-    return row?.revision ?? null;
-  }
-
-  /** Call this when the transaction of {@link clearIn} was committed. */
-  noteCleared(connection: string, revision: number): void {
-    this.#damaged.delete(connection);
-    this.#known.cleared(connection, revision);
+  /** Deletes the tokens; the row keeps the next generation, so that no late response brings them back. */
+  async forget(connection: string, generation?: number): Promise<GrantSlot> {
+    let slot: GrantSlot = { generation: 0, grant: null };
+    const revision = await this.#context.database.write([`grants/${connection}`], async (sql) => {
+      slot = await this.slotIn(sql, connection);
+      const [row] = await sql.all<{ revision: number }>(
+        `UPDATE grants SET generation = generation + 1, sealed = NULL, ${NO_ATTEMPT}, doubt = NULL, refused = NULL, distrusted = NULL,
+           misconfigured = NULL, revision = revision + 1, confirmed = true
+         WHERE connection = $1 AND generation = $2 AND sealed IS NOT NULL RETURNING revision`,
+        ...[connection, generation ?? slot.generation],
+      );
+      return row?.revision ?? null;
+    });
+    if (revision !== null) {
+      this.damaged.delete(connection);
+      this.#known.cleared(connection, revision);
+    }
+    return slot;
   }
 
   /** Call this when the connection was removed, with its grant. */
   noteRemoved(connection: string): void {
-    this.#damaged.delete(connection);
+    this.damaged.delete(connection);
     this.#known.removed(connection);
   }
 
@@ -228,10 +219,10 @@ export class SiteGrants {
     const { connection, holder } = row;
     const opened = nullIfDamaged(() => readGrant(row, sealing));
     if (opened === null) {
-      this.#damaged.add(connection);
+      this.damaged.add(connection);
       return null;
     }
-    this.#damaged.delete(connection);
+    this.damaged.delete(connection);
     const mayHaveLostWrites = this.#known.read(row, this.#leases.endOf(row));
     const { grant, attempt: stored } = await clocks.translateRead(opened);
     const attempt = this.#leases.isAbandoned(row.attempt_id) ? null : stored;

@@ -1,4 +1,5 @@
 import type { Pairing } from '../../../core/pairings/pairing.ts';
+import type { PairingStore } from '../../../core/store.ts';
 import type { Sealing } from '../../keys/sealing.ts';
 import { MAX_ENDED_PAIRINGS, type PairingRow, readPairing, toPairingRow } from '../../rows/pairing-row.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
@@ -17,7 +18,7 @@ const COLUMNS = 'number, id, connection, step, sealed, revision';
 const OWNED_UNTIL = `clock_timestamp() + ${WORK_LEASE} * interval '1 ms'`;
 
 /** The pairings of a site: each is run by one hub, its owner. */
-export class SitePairings {
+export class SitePairings implements PairingStore {
   readonly #database: SiteDatabase;
   readonly #sealing: Sealing;
   readonly #clocks: SiteClocks;
@@ -31,7 +32,6 @@ export class SitePairings {
     this.#hubId = hubId;
   }
 
-  /** In the order in which they began. @param ids left out: all of them */
   async all(ids?: ReadonlySet<string>): Promise<Pairing[]> {
     const query = `SELECT ${COLUMNS} FROM pairings WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY number`;
     const rows = await this.#revisions.read(
@@ -103,7 +103,6 @@ export class SitePairings {
     if (revision > 0) this.#revisions.wrote(id, revision);
   }
 
-  /** See `Store.takePairing`. */
   async take(id: string, urgent: boolean): Promise<Pairing | null> {
     const [row] =
       (await this.#database.write([`pairings/${id}`], async (sql) => {
@@ -120,7 +119,6 @@ export class SitePairings {
     return this.#clocks.translateRead(this.#open(row));
   }
 
-  /** See `Store.keepPairings`. */
   async keep(ids: readonly string[]): Promise<readonly string[]> {
     const kept = await this.#database.writeIdempotently((sql) =>
       sql.all<{ id: string }>(

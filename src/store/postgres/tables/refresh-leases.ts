@@ -1,7 +1,7 @@
 import type { Clock } from '../../../core/clock.ts';
 import { Failure } from '../../../core/failure.ts';
 import type { Grant } from '../../../core/grants/grant.ts';
-import type { AttemptStart, RefreshAttempt, Store } from '../../../core/store.ts';
+import type { AttemptStart, GrantStore, RefreshAttempt } from '../../../core/store.ts';
 import type { Sealing } from '../../keys/sealing.ts';
 import { jsonOrNull } from '../../rows/schemas.ts';
 import type { SiteDatabase } from '../database/database.ts';
@@ -60,8 +60,8 @@ export class RefreshLeases {
     this.#noEndBefore = context.clock.now().uptime + SETTLING_TIME;
   }
 
-  /** See `Store.beginAttempt`. */
-  async begin(grant: Parameters<Store['beginAttempt']>[0], attempt: RefreshAttempt): Promise<AttemptStart> {
+  /** See `GrantStore.beginAttempt`. */
+  async begin(grant: Parameters<GrantStore['beginAttempt']>[0], attempt: RefreshAttempt): Promise<AttemptStart> {
     const { connection, generation } = grant;
     // What is read from now on, the caller does not know yet.
     const revision = this.#known.revisions.get(connection);
@@ -142,7 +142,7 @@ export class RefreshLeases {
    * Ends this hub's attempt. If it has none, it ends another hub's whose lease has ended, or writes to a grant without
    * an attempt, as `SiteGrants` has read it.
    */
-  async end(grant: Parameters<Store['endAttempt']>[0]): Promise<boolean> {
+  async end(grant: Parameters<GrantStore['endAttempt']>[0]): Promise<boolean> {
     const { connection, generation, doubt, refused, misconfigured } = grant;
     const open = this.#open.get(connection);
     const isOwn = open?.generation === generation;

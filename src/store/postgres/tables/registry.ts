@@ -1,28 +1,23 @@
 import type { Appliance } from '../../../core/appliances/appliance.ts';
-import type { Invite } from '../../../core/appliances/registration.ts';
-import { type Session, surplusSessions } from '../../../core/appliances/session.ts';
 import type { Connection } from '../../../core/connections/connection.ts';
-import type { RegistryChange } from '../../../core/store.ts';
+import type { RegistryChange, RegistryStore } from '../../../core/store.ts';
 import type { Sealing } from '../../keys/sealing.ts';
 import {
   type ApplianceRow,
   type ConnectionRow,
-  type InviteRow,
   readAppliance,
   readConnection,
-  readInvite,
   toApplianceRow,
   toConnectionRow,
-  toInviteRow,
   unreadableAppliance,
   unreadableConnection,
 } from '../../rows/registry-rows.ts';
 import { nullIfDamaged, unmarkMissing } from '../../rows/schemas.ts';
-import { readSession, type SessionRow, toSessionRow } from '../../rows/session-row.ts';
 import type { SiteDatabase } from '../database/database.ts';
 import { isDuplicate } from '../database/errors.ts';
 import type { Statements } from '../database/sql.ts';
 import type { SiteClocks } from '../link/clocks.ts';
+import { REMOVE_INVITE } from './invites.ts';
 import { KnownRevisions } from './revisions.ts';
 
 /** The revisions of the rows that were written, by id. */
@@ -36,25 +31,25 @@ const FIRST_REVISION = 1;
 
 type Revised<Row> = Row & { readonly revision: number };
 
-/** The connections, appliances, invites and sessions of a site. */
-export class SiteRegistry {
+/** The connections and appliances of a site. */
+export class SiteRegistry implements RegistryStore {
   readonly damagedAppliances = new Set<string>();
-  readonly rejectedSessions = new Set<string>();
-  hasRejectedInvites = false;
   readonly #database: SiteDatabase;
   readonly #sealing: Sealing;
   readonly #clocks: SiteClocks;
+  readonly #onRemoved: (connection: string) => void;
   /** Apart, because the own connection of an appliance may have the appliance's id. */
   readonly #connectionRevisions = new KnownRevisions();
   readonly #applianceRevisions = new KnownRevisions();
 
-  constructor(database: SiteDatabase, sealing: Sealing, clocks: SiteClocks) {
+  /** @param onRemoved is told each connection that this hub has removed */
+  constructor(database: SiteDatabase, sealing: Sealing, clocks: SiteClocks, onRemoved: (connection: string) => void) {
     this.#database = database;
     this.#sealing = sealing;
     this.#clocks = clocks;
+    this.#onRemoved = onRemoved;
   }
 
-  /** @param ids left out: all of them */
   async connections(ids?: ReadonlySet<string>): Promise<Connection[]> {
     const query =
       'SELECT id, name, portal, scope, sealed, revision FROM connections WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY name';
@@ -68,7 +63,6 @@ export class SiteRegistry {
     );
   }
 
-  /** @param ids left out: all of them */
   async appliances(ids?: ReadonlySet<string>): Promise<Appliance[]> {
     const query =
       'SELECT id, name, client_id, connection, sealed, revision FROM appliances WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY name';
@@ -91,7 +85,6 @@ export class SiteRegistry {
     );
   }
 
-  /** All or nothing, see `Store.saveRegistry`. */
   async save(change: RegistryChange): Promise<boolean> {
     const { addedConnections = [], updatedConnections = [], addedAppliances = [], updatedAppliances = [] } = change;
     const { removedAppliances = [], removedConnections = [], usedInvite } = change;
@@ -111,79 +104,13 @@ export class SiteRegistry {
     if (written === null) return false;
     for (const [id, revision] of written.connections) this.#connectionRevisions.wrote(id, revision);
     for (const [id, revision] of written.appliances) this.#applianceRevisions.wrote(id, revision);
-    for (const id of removedConnections) this.#connectionRevisions.removed(id);
+    for (const id of removedConnections) {
+      this.#connectionRevisions.removed(id);
+      this.#onRemoved(id);
+    }
     for (const id of removedAppliances) this.#applianceRevisions.removed(id);
     for (const id of removedAppliances) this.damagedAppliances.delete(id);
     return true;
-  }
-
-  async invites(): Promise<Invite[]> {
-    const rows = await this.#database.read((sql) =>
-      sql.all<InviteRow>('SELECT hash, sealed FROM invites ORDER BY hash'),
-    );
-    const invites = rows.flatMap((row) => nullIfDamaged(() => readInvite(row, this.#sealing)) ?? []);
-    this.hasRejectedInvites ||= invites.length < rows.length;
-    return this.#clocks.translateRead(invites);
-  }
-
-  async saveInvite(invite: Invite): Promise<void> {
-    const { hash, sealed } = toInviteRow(invite, this.#sealing);
-    await this.#database.write(['invites'], async (sql) => {
-      await sql.run(
-        'INSERT INTO invites (hash, sealed) VALUES ($1, $2) ON CONFLICT (hash) DO UPDATE SET sealed = excluded.sealed',
-        ...[hash, sealed],
-      );
-      return true;
-    });
-  }
-
-  async removeInvite(hash: string): Promise<void> {
-    await this.#database.write(['invites'], async (sql) => (await sql.run(REMOVE_INVITE, hash)) > 0 || null);
-  }
-
-  /** The oldest first. @param appliances those whose sessions are read; left out: all */
-  async sessions(appliances?: ReadonlySet<string>): Promise<Session[]> {
-    const rows = await this.#database.read((sql) =>
-      sql.all<SessionRow>(
-        `${SESSIONS} WHERE $1::text[] IS NULL OR appliance = ANY ($1) ORDER BY number`,
-        appliances === undefined ? null : [...appliances],
-      ),
-    );
-    return this.#clocks.translateRead(
-      rows.flatMap((row) => {
-        const session = nullIfDamaged(() => readSession(row, this.#sealing));
-        if (session === null) this.rejectedSessions.add(row.appliance);
-        return session ?? [];
-      }),
-    );
-  }
-
-  async saveSession(session: Session): Promise<boolean> {
-    const { hash, appliance, device, sealed } = toSessionRow(session, this.#sealing);
-    const saved = await this.#database.write([`sessions/${appliance}`], async (sql) => {
-      const count = await sql.run(
-        `INSERT INTO sessions (hash, appliance, device, sealed)
-         SELECT $1, id, $2, $3 FROM appliances WHERE id = $4
-         ON CONFLICT (device) DO UPDATE SET number = DEFAULT, hash = excluded.hash, sealed = excluded.sealed`,
-        ...[hash, device, sealed, appliance],
-      );
-      if (count === 0) return null;
-      await this.#dropSurplus(sql, appliance);
-      return true;
-    });
-    return written(saved);
-  }
-
-  async endSession(hash: string): Promise<boolean> {
-    const [row] = await this.#database.read((sql) =>
-      sql.all<{ appliance: string }>('SELECT appliance FROM sessions WHERE hash = $1', hash),
-    );
-    if (row === undefined) return false;
-    const ended = await this.#database.write(
-      [`sessions/${row.appliance}`],
-      async (sql) => (await sql.run('DELETE FROM sessions WHERE hash = $1', hash)) > 0 || null,
-    );
-    return written(ended);
   }
 
   /** Adds a connection, or an appliance. @returns false if its id, name or client_id is taken */
@@ -262,26 +189,9 @@ export class SiteRegistry {
     if (change.usedInvite !== undefined && (await sql.run(REMOVE_INVITE, change.usedInvite)) === 0) return null;
     return { connections, appliances };
   }
-
-  async #dropSurplus(sql: Statements, appliance: string): Promise<void> {
-    const rows = await sql.all<SessionRow>(`${SESSIONS} WHERE appliance = $1 ORDER BY number`, appliance);
-    const surplus = surplusSessions(rows.flatMap((row) => nullIfDamaged(() => readSession(row, this.#sealing)) ?? []));
-    await sql.run(
-      'DELETE FROM sessions WHERE hash = ANY ($1)',
-      surplus.map(({ hash }) => hash),
-    );
-  }
 }
-
-const SESSIONS = 'SELECT number, hash, appliance, device, sealed FROM sessions';
-const REMOVE_INVITE = 'DELETE FROM invites WHERE hash = $1';
 
 function mark(damaged: Set<string>, id: string, isDamaged: boolean): void {
   if (isDamaged) damaged.add(id);
   else damaged.delete(id);
-}
-
-/** Whether a write has changed something. */
-function written(result: true | null): boolean {
-  return result !== null;
 }

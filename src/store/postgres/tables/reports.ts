@@ -1,5 +1,10 @@
-import type { TokenUsage } from '../../../core/appliances/usage.ts';
-import { MAX_HISTORY_ENTRIES, placeHistoryEntry, type StoredHistoryEntry } from '../../../core/reports/history.ts';
+import type { TokenUsage, UsageStore } from '../../../core/appliances/usage.ts';
+import {
+  type HistoryStore,
+  MAX_HISTORY_ENTRIES,
+  placeHistoryEntry,
+  type StoredHistoryEntry,
+} from '../../../core/reports/history.ts';
 import {
   MAX_MERGE_CANDIDATES,
   NUMBER_LIMIT,
@@ -15,17 +20,19 @@ import type { Statements } from '../database/sql.ts';
 /** Named, because a prepared `SELECT *` fails when a newer hub has added a column. */
 const HISTORY_COLUMNS = 'connection, number, kind, why, first, last, count';
 
-/** The histories of a site, and how many tokens each of its hubs has issued. */
-export class SiteReports {
+/** The histories of a site. They have transactions of their own: only SQLite adds them to others, to spare the SD card. */
+export class SiteHistory implements HistoryStore {
+  /** The other hubs show the lines too. */
+  readonly maxDelay = 60_000;
   readonly #database: SiteDatabase;
-  readonly #hubId: string;
 
-  constructor(database: SiteDatabase, hubId: string) {
+  constructor(database: SiteDatabase) {
     this.#database = database;
-    this.#hubId = hubId;
   }
 
-  async history(connection: string): Promise<StoredHistoryEntry[]> {
+  setSource(): void {}
+
+  async lines(connection: string): Promise<StoredHistoryEntry[]> {
     const rows = await this.#database.read((sql) =>
       sql.all<unknown>(
         `SELECT ${HISTORY_COLUMNS} FROM (SELECT ${HISTORY_COLUMNS} FROM history WHERE connection = $1
@@ -36,7 +43,7 @@ export class SiteReports {
     return readHistoryRows(rows).map(toHistoryLine);
   }
 
-  async addHistory(lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void> {
+  async add(lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void> {
     await this.#database.write([], async (sql) => {
       // Two hubs that add lines to the same history do it one after the other.
       const found = await sql.all<{ id: string }>(
@@ -44,36 +51,6 @@ export class SiteReports {
         [...lines.keys()],
       );
       await this.#addLines(sql, new Map(found.map(({ id }) => [id, lines.get(id) ?? []])));
-      return true;
-    });
-  }
-
-  /** The tokens that this hub has issued. */
-  async usage(): Promise<ReadonlyMap<string, TokenUsage>> {
-    const rows = await this.#database.read((sql) =>
-      sql.all<unknown>('SELECT appliance, counts FROM usage WHERE hub = $1', this.#hubId),
-    );
-    return readUsage(rows);
-  }
-
-  /** The tokens that each other hub has issued, by the appliances' ids. */
-  async usageOfOthers(): Promise<ReadonlyMap<string, readonly TokenUsage[]>> {
-    const rows = await this.#database.read((sql) =>
-      sql.all<{ appliance: string }>('SELECT appliance, counts FROM usage WHERE hub <> $1', this.#hubId),
-    );
-    const ofAppliances = [...Map.groupBy(rows, ({ appliance }) => appliance)];
-    return new Map(ofAppliances.map(([id, own]) => [id, own.flatMap((row) => [...readUsage([row]).values()])]));
-  }
-
-  async saveUsage(usage: ReadonlyMap<string, TokenUsage>): Promise<void> {
-    await this.#database.write([], async (sql) => {
-      await sql.run(
-        `INSERT INTO usage (appliance, hub, counts)
-         SELECT appliances.id, $1, given.counts FROM unnest($2::text[], $3::text[]) AS given (id, counts)
-         JOIN appliances ON appliances.id = given.id ORDER BY appliances.id
-         ON CONFLICT (appliance, hub) DO UPDATE SET counts = excluded.counts`,
-        ...[this.#hubId, [...usage.keys()], [...usage.values()].map(usageColumn)],
-      );
       return true;
     });
   }
@@ -122,5 +99,47 @@ export class SiteReports {
          WHERE connection = changed.id AND number < $3 ORDER BY number DESC LIMIT 1 OFFSET $2))`,
       ...[[...lines.keys()], MAX_HISTORY_ENTRIES, NUMBER_LIMIT],
     );
+  }
+}
+
+/** How many tokens each hub of a site has issued. */
+export class SiteUsage implements UsageStore {
+  readonly #database: SiteDatabase;
+  readonly #hubId: string;
+
+  constructor(database: SiteDatabase, hubId: string) {
+    this.#database = database;
+    this.#hubId = hubId;
+  }
+
+  /** Does nothing, as that of {@link SiteHistory}. */
+  setSource(): void {}
+
+  async own(): Promise<ReadonlyMap<string, TokenUsage>> {
+    const rows = await this.#database.read((sql) =>
+      sql.all<unknown>('SELECT appliance, counts FROM usage WHERE hub = $1', this.#hubId),
+    );
+    return readUsage(rows);
+  }
+
+  async ofOthers(): Promise<ReadonlyMap<string, readonly TokenUsage[]>> {
+    const rows = await this.#database.read((sql) =>
+      sql.all<{ appliance: string }>('SELECT appliance, counts FROM usage WHERE hub <> $1', this.#hubId),
+    );
+    const ofAppliances = [...Map.groupBy(rows, ({ appliance }) => appliance)];
+    return new Map(ofAppliances.map(([id, own]) => [id, own.flatMap((row) => [...readUsage([row]).values()])]));
+  }
+
+  async save(usage: ReadonlyMap<string, TokenUsage>): Promise<void> {
+    await this.#database.write([], async (sql) => {
+      await sql.run(
+        `INSERT INTO usage (appliance, hub, counts)
+         SELECT appliances.id, $1, given.counts FROM unnest($2::text[], $3::text[]) AS given (id, counts)
+         JOIN appliances ON appliances.id = given.id ORDER BY appliances.id
+         ON CONFLICT (appliance, hub) DO UPDATE SET counts = excluded.counts`,
+        ...[this.#hubId, [...usage.keys()], [...usage.values()].map(usageColumn)],
+      );
+      return true;
+    });
   }
 }

@@ -1,4 +1,5 @@
 import { HUB_SETTINGS } from '../../../core/site.ts';
+import type { SettingStore } from '../../../core/store.ts';
 import type { Sealing } from '../../keys/sealing.ts';
 import { nullIfDamaged } from '../../rows/schemas.ts';
 import { readSetting, type SettingRow, toSettingRow } from '../../rows/setting-row.ts';
@@ -6,7 +7,7 @@ import type { SiteDatabase } from '../database/database.ts';
 import type { Statements } from '../database/sql.ts';
 
 /** The settings of a site, and those of each hub. */
-export class SiteSettings {
+export class SiteSettings implements SettingStore {
   readonly #database: SiteDatabase;
   readonly #sealing: Sealing;
   readonly #hubId: string;
@@ -17,13 +18,16 @@ export class SiteSettings {
     this.#hubId = hubId;
   }
 
-  /** Null also if the value can't be read: the caller creates it again. */
-  async read(name: string): Promise<string | null> {
-    return (await this.readAll([name])).get(name) ?? null;
+  /**
+   * Null also if the value can't be read: the caller creates it again. A hub of a site has its id outside of the store,
+   * and in the store only from a restore until it starts again.
+   */
+  async get(name: string): Promise<string | null> {
+    return (await this.getAll([name])).get(name) ?? (name === 'hub_id' ? this.#hubId : null);
   }
 
   /** Several, as they are at one moment, without those that are not set or can't be read. */
-  readAll(names: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  getAll(names: readonly string[]): Promise<ReadonlyMap<string, string>> {
     return this.#database.read((sql) => this.#readIn(sql, names));
   }
 
@@ -34,7 +38,6 @@ export class SiteSettings {
     });
   }
 
-  /** See `Store.replaceSettings`. */
   async replace(
     expected: Readonly<Record<string, string | null>>,
     values: Readonly<Record<string, string>>,

@@ -1,6 +1,6 @@
 import type { Instant } from '../../../core/clock.ts';
 import { type Grant, hasSameTokens } from '../../../core/grants/grant.ts';
-import type { GrantSlot, RefreshAttempt, Store, StoredGrant } from '../../../core/store.ts';
+import type { GrantSlot, GrantStore, RefreshAttempt, StoredGrant } from '../../../core/store.ts';
 import { attemptColumn, type GrantRow, readGrant, toGrantRow } from '../../rows/grant-row.ts';
 import { jsonOrNull, nullIfDamaged } from '../../rows/schemas.ts';
 import type { Sql } from '../sql.ts';
@@ -35,7 +35,7 @@ export class GrantTable {
   }
 
   beginAttempt(
-    { connection, generation, doubt }: Parameters<Store['beginAttempt']>[0],
+    { connection, generation, doubt }: Parameters<GrantStore['beginAttempt']>[0],
     attempt: RefreshAttempt,
   ): boolean {
     return this.#sql.run(
@@ -44,7 +44,13 @@ export class GrantTable {
     );
   }
 
-  endAttempt({ connection, generation, doubt, refused, misconfigured }: Parameters<Store['endAttempt']>[0]): boolean {
+  endAttempt({
+    connection,
+    generation,
+    doubt,
+    refused,
+    misconfigured,
+  }: Parameters<GrantStore['endAttempt']>[0]): boolean {
     return this.#sql.run(
       `UPDATE grants SET attempt = ?, doubt = ?, refused = ?, misconfigured = ?
        WHERE connection = ? AND generation = ? AND sealed IS NOT NULL`,

@@ -137,16 +137,12 @@ export class ApplianceTable {
 /** The unused invites as rows. */
 export class InviteTable {
   readonly #sql: Sql;
-  #hasRejected = false;
+  /** The hashes of those that the hub has not issued. */
+  readonly rejected = new Set<string>();
   #rejectedHashes: string[] = [];
 
   constructor(sql: Sql) {
     this.#sql = sql;
-  }
-
-  /** Whether an invite was found, and rejected, that the hub has not issued. */
-  get hasRejected(): boolean {
-    return this.#hasRejected;
   }
 
   all(): Invite[] {
@@ -154,7 +150,7 @@ export class InviteTable {
     return this.#sql.all<InviteRow>('SELECT * FROM invites').flatMap((row) => {
       const invite = nullIfDamaged(() => readInvite(row, this.#sql.sealing));
       if (invite !== null) return [invite];
-      this.#hasRejected = true;
+      this.rejected.add(row.hash);
       this.#rejectedHashes.push(row.hash);
       return [];
     });

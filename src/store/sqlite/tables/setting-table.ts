@@ -16,8 +16,11 @@ export class SettingTable {
     return row === undefined ? null : nullIfDamaged(() => readSetting(row, this.#sql.sealing));
   }
 
-  save(name: string, value: string): void {
-    const row = toSettingRow(name, value, this.#sql.sealing);
-    this.#sql.run('INSERT OR REPLACE INTO settings (name, sealed) VALUES (?, ?)', row.name, row.sealed);
+  /** Runs several statements: call it in a transaction. @param values by name */
+  save(values: Readonly<Record<string, string>>): void {
+    for (const [name, value] of Object.entries(values)) {
+      const { sealed } = toSettingRow(name, value, this.#sql.sealing);
+      this.#sql.run('INSERT OR REPLACE INTO settings (name, sealed) VALUES (?, ?)', name, sealed);
+    }
   }
 }

@@ -1,27 +1,22 @@
 import { randomUUID } from 'node:crypto';
 import type { Grant } from '../../../../src/core/grants/grant.ts';
 import { Secret } from '../../../../src/core/secret.ts';
+import type { GrantStore } from '../../../../src/core/store.ts';
 import type { SiteDatabase } from '../../../../src/store/postgres/database/database.ts';
 import { SiteClocks } from '../../../../src/store/postgres/link/clocks.ts';
-import type { PostgresStore } from '../../../../src/store/postgres/postgres-store.ts';
 import { SiteGrants } from '../../../../src/store/postgres/tables/grants.ts';
 import { instantAt, sampleGrant } from '../../../core/samples.ts';
 import type { TableDefect } from '../../../site/lease/grant-table.ts';
 import { ModelConnections, ModelDatabase } from '../../../site/lease/model-database.ts';
-import { forgetGrant } from '../../../site/lease/model-hub.ts';
 import { addressOf, openSiteStore } from '../../../site/site-harness.ts';
 import { addAppliance, WALLBOX } from '../../../store/test-store.ts';
 import type { PostgresServer } from '../../../support/postgres/server.ts';
 
 const { connection } = WALLBOX;
 
-/** The calls that both implementations have. */
-type Calls = Pick<PostgresStore, 'beginAttempt' | 'endAttempt' | 'markTokenRejected' | 'replaceGrant' | 'reconcile'> &
-  Pick<PostgresStore, 'findGrants' | 'forgetGrant'>;
-
 /** The two hubs of one implementation, and what happens to its database. */
 export interface TableSite extends AsyncDisposable {
-  readonly hubs: readonly [Calls, Calls];
+  readonly hubs: readonly [GrantStore, GrantStore];
   /** The lease of the open attempt ends then, in ms from now. */
   setLeaseEnd(remaining: number): Promise<void>;
   /** How many transactions have changed something. */
@@ -34,7 +29,7 @@ export interface TableSite extends AsyncDisposable {
 }
 
 /** A hub on the model of which every call is executed and answered at once. */
-async function modelHub(database: ModelDatabase, hubId: string): Promise<Calls> {
+async function modelHub(database: ModelDatabase, hubId: string): Promise<GrantStore> {
   const connections = new ModelConnections(database, hubId, randomUUID());
   const clock = { now: () => instantAt(database.time) };
   const clocks = new SiteClocks(clock, (work) => connections.read(work));
@@ -58,15 +53,12 @@ async function modelHub(database: ModelDatabase, hubId: string): Promise<Calls> 
     }
     return settled;
   };
-  return {
-    beginAttempt: (...call) => now(site.beginAttempt(...call)),
-    endAttempt: (...call) => now(site.endAttempt(...call)),
-    markTokenRejected: (...call) => now(site.rejectAccessToken(...call)),
-    replaceGrant: (...call) => now(site.replace(...call)),
-    reconcile: (...call) => now(site.reconcile(...call)),
-    findGrants: (...call) => now(site.findMany(...call)),
-    forgetGrant: (...call) => now(forgetGrant(connections, site, ...call)),
-  };
+  return new Proxy(site, {
+    get: (object, name) => {
+      const member: unknown = Reflect.get(object, name, object);
+      return typeof member !== 'function' ? member : (...call: unknown[]) => now(Reflect.apply(member, object, call));
+    },
+  });
 }
 
 /** @param defects deliberate ones of the model */
@@ -113,7 +105,7 @@ export async function postgresSite(server: PostgresServer): Promise<TableSite> {
   const before = await countChanges();
   const stores = opening.move();
   return {
-    hubs: [first, second],
+    hubs: [first.grants, second.grants],
     setLeaseEnd: async (remaining) => {
       const until = `clock_timestamp() + ${remaining} * interval '1 ms'`;
       await sql(`UPDATE latchkey.grants SET leased_until = ${until} WHERE leased_until IS NOT NULL`);
@@ -185,17 +177,17 @@ async function take(site: TableSite, step: Step | Event, generation: number): Pr
   const grant = held(Math.max(1, generation - (value === 3 ? 1 : 0)), value % 3);
   switch (what) {
     case 'find':
-      return hub.findGrants(value === 0 ? null : new Set([connection]));
+      return hub.find(value === 0 ? null : new Set([connection]));
     case 'begin':
       return hub.beginAttempt(grant, { token: `hash-${value}`, at: instantAt(2) });
     case 'end':
       return hub.endAttempt({ ...grant, refused: value === 2 ? instantAt(3) : null });
     case 'reject':
-      return hub.markTokenRejected(connection, grant.generation, instantAt(4));
+      return hub.rejectAccessToken(connection, grant.generation, instantAt(4));
     case 'replace':
-      return hub.replaceGrant({ ...held(grant.generation + 1, 0), refreshToken: new Secret(`token-of-${name}`) });
+      return hub.replace({ ...held(grant.generation + 1, 0), refreshToken: new Secret(`token-of-${name}`) });
     case 'forget':
-      return hub.forgetGrant(connection, grant.generation);
+      return hub.forget(connection, grant.generation);
     default:
       return hub.reconcile([grant]);
   }
@@ -206,14 +198,14 @@ async function take(site: TableSite, step: Step | Event, generation: number): Pr
  * @returns what each step has shown, and at last what the second hub finds, and how many transactions there were
  */
 export async function resultsOf(site: TableSite, steps: readonly (Step | Event)[]): Promise<unknown[]> {
-  await site.hubs[0].replaceGrant(held(1, 0));
+  await site.hubs[0].replace(held(1, 0));
   await site.remember();
   const results: unknown[] = [];
   let generation = 1;
   for (const step of steps) {
     results.push([...step, shown(await take(site, step, generation))]);
-    const [stored] = shown(await site.hubs[0].findGrants(null)) as { generation: number }[];
+    const [stored] = shown(await site.hubs[0].find(null)) as { generation: number }[];
     generation = stored?.generation ?? generation;
   }
-  return [...results, shown(await site.hubs[1].findGrants(null)), await site.changes()];
+  return [...results, shown(await site.hubs[1].find(null)), await site.changes()];
 }
