@@ -152,6 +152,14 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       log.info('connection_added', { connection: connection.name, portal: connection.portal, user });
       return connectionStatusOf(connection);
     },
+    async renameConnection(typed, title) {
+      const connection = connections.get(typed);
+      const renamed = await appliances.renameConnection(connection, title);
+      const { name } = renamed;
+      if (renamed.title !== connection.title)
+        log.info('connection_renamed', { connection: name, before: connection.title, title: renamed.title, user });
+      return connectionStatusOf(renamed);
+    },
     async removeConnection(typed, evenIfUsed) {
       const connection = connections.get(typed);
       const { name, title } = connection;
@@ -253,6 +261,13 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
       notices.scheduleCheck();
       log.info('appliance_moved', { appliance: appliance.name, before, connection: connectionNames(moved), user });
       return statusOf(moved);
+    },
+    async renameAppliance(typed, title) {
+      const appliance = appliances.get(typed);
+      const renamed = await appliances.rename(appliance, title);
+      if (renamed.title !== appliance.title)
+        log.info('appliance_renamed', { appliance: renamed.name, before: appliance.title, title: renamed.title, user });
+      return statusOf(renamed);
     },
     async removeAppliance(typed) {
       const appliance = appliances.get(typed);

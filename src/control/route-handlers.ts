@@ -95,6 +95,8 @@ function createHandlers(administration: Administration): Handlers {
       ),
     moveAppliance: async ({ name, connections }) =>
       applianceResponse(await administration.moveAppliance(name, connections)),
+    renameAppliance: async ({ name, title }) => applianceResponse(await administration.renameAppliance(name, title)),
+    renameConnection: async ({ name, title }) => connectionResponse(await administration.renameConnection(name, title)),
     addConnection: async ({ name, scope, portal }) =>
       connectionResponse(await administration.addConnection(name, scope, portal)),
     removeConnection: async ({ name, even_if_used }) => ({

@@ -100,6 +100,7 @@ export const routes = {
     { name: text, connections: v.pipe(v.array(text), v.minLength(1)) },
     appliance,
   ),
+  renameAppliance: route('PUT', '/v1/appliances/:name/title', { name: text, title: text }, appliance),
   /** `replace_keys`: whether the secret may replace the appliance's own keys. */
   rotateSecret: route('POST', '/v1/appliances/:name/secret', { name: text, replace_keys: flag }, credentials),
   /** `code`: the comparison code that the installer saw; null if no code is checked. `portal`: of its own connection. */
@@ -125,6 +126,7 @@ export const routes = {
     connection,
     201,
   ),
+  renameConnection: route('PUT', '/v1/connections/:name/title', { name: text, title: text }, connection),
   /** `even_if_used`: appliances that use it get connections of their own. */
   removeConnection: route('DELETE', '/v1/connections/:name', { name: text, even_if_used: flag }, grantEnd),
   /** `replace`: whether the grant may replace the one that the connection has. */

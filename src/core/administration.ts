@@ -237,6 +237,11 @@ export interface Administration
    */
   moveAppliance(name: string, connections: readonly string[]): Promise<ApplianceStatus>;
   /**
+   * Changes the title of an appliance, and that of its own connection; the name and everything else stays.
+   * @throws Failure `appliance_exists`, `connection_exists`, `appliance_declared`, `not_allowed`
+   */
+  renameAppliance(name: string, title: string): Promise<ApplianceStatus>;
+  /**
    * Removes an appliance, and its connection if that was its own.
    * @returns as `unpair`
    */

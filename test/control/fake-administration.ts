@@ -195,6 +195,14 @@ export class FakeAdministration implements Administration {
     return this.set(withLoginOf({ ...this.#find(name), connection }, this.#findConnection(connection)));
   }
 
+  async renameAppliance(name: string, title: string) {
+    return this.set({ ...this.#find(name), title });
+  }
+
+  async renameConnection(name: string, title: string) {
+    return this.setConnection({ ...this.#findConnection(name), title });
+  }
+
   async addConnection(name: string, scope: string | null) {
     return this.setConnection({ name, scope });
   }

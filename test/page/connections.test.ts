@@ -36,6 +36,39 @@ async function share(...names: string[]): Promise<void> {
   for (const name of names) await hub.addAppliance(name, null, null, login);
 }
 
+describe('the form that gives another name', () => {
+  it('an appliance and a login get another name that people see, on their pages', async () => {
+    const name = `heatpmup-${made}`;
+    await hub.addAppliance(name);
+    for (const [path, heading, typed] of [
+      [`/appliances/${name}`, (title: string) => title, `Wärmepumpe ${made}`],
+      [`/connections/${login}`, (title: string) => `Login “${title}”`, `Netatmo ${made}`],
+    ] as const) {
+      const before = await visitor.get(path);
+      expect(before.text).toContain(`action="${path}/rename"`);
+      expect(redirectOf(await send(`${path}/rename`, { name: ` ${typed} ` }))).toEqual([303, path]);
+      expect((await visitor.get(path)).text).toContain(`<h1>${heading(typed)}</h1>`);
+    }
+  });
+
+  it('the form says beside the field why a name is not possible, and keeps what was typed', async () => {
+    const name = `lamp-${made}`;
+    for (const one of [name, `taken-${made}`]) await hub.addAppliance(one);
+    for (const [path, typed, text] of [
+      [`/appliances/${name}`, '', 'Type a name.'],
+      [`/appliances/${name}`, 'x'.repeat(65), 'This name is not possible.'],
+      [`/appliances/${name}`, `Taken ${made}`, 'There is already an appliance with this name'],
+      [`/appliances/${name}`, login, 'There is already a login with this name.'],
+      [`/connections/${login}`, `Taken ${made}`, 'There is already a login with this name.'],
+    ] as const) {
+      const { status, text: page } = await send(`${path}/rename`, { name: typed });
+      expect([status, page]).toEqual([400, expect.stringContaining(text)]);
+      expect(page).toContain(`value="${typed}"`);
+      expect(page).toContain('aria-invalid="true"');
+    }
+  });
+});
+
 describe('the form that adds a login to share', () => {
   it('the form adds a connection once, however often it is sent, and leads to its page', async () => {
     const name = `netatmo-${made}`;

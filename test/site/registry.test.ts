@@ -117,6 +117,20 @@ test('a setting of one hub of a site is unreadable in the row of another hub, an
   expect(await a.store.settings.get(LEAF_SETTING)).toBe('the key of a');
 });
 
+test('another title that an appliance or a connection got at one hub is known at the other', async () => {
+  await using site = await startSite();
+  const { a, b } = site;
+  await a.administration.addAppliance('wallbox', OWN_CONNECTION);
+  await a.administration.addConnection('shared', null, null);
+  await expectSoon(() => b.broker.connections.list().length, 2);
+  await a.administration.renameAppliance('wallbox', 'Heat pump');
+  await b.administration.renameConnection('shared', 'Netatmo');
+  for (const { broker } of [a, b]) {
+    const titles = () => [broker.appliances, broker.connections].flatMap((all) => all.list().map(({ title }) => title));
+    await expectSoon(titles, ['Heat pump', 'Netatmo', 'Heat pump']);
+  }
+});
+
 test('a session of one hub is known at the other, and ends there when it is revoked', async () => {
   await using site = await startSite();
   const { a, b } = site;

@@ -10,12 +10,13 @@ import type { RegistryChange, Store } from '../../core/store.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import {
   assertConnectionFits,
+  assertConnectionRenamable,
   connectionRemoval,
   ownConnectionExistsFailure,
   unusedConnections,
   withConnections,
 } from '../connections/connection-changes.ts';
-import { type Connections, connectionGoneFailure } from '../connections/connections.ts';
+import { type Connections, connectionExistsFailure, connectionGoneFailure } from '../connections/connections.ts';
 
 /** The most appliances on one hub. */
 const MAX_APPLIANCES = 1000;
@@ -113,6 +114,13 @@ export class Appliances {
     return { title, name: holder?.name ?? (nameFromTitle(title) || deriveNamed('', 'appliance', isTaken).name) };
   }
 
+  /** The connection because of which no own one of an appliance can have this title. */
+  #connectionCalled(title: string): Connection | undefined {
+    const found = this.#connections.find(this.#connections.nameFor(title));
+    // Not that of an appliance that waits: any device may have registered with this title.
+    return found === undefined || this.waitForApproval(found.id) ? undefined : found;
+  }
+
   /**
    * @param typed what a person calls it
    * @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `appliance_exists`, `connection_unknown`,
@@ -125,6 +133,9 @@ export class Appliances {
     const id = this.#random.uuid();
     const added = await this.#connections.retryOnce(async () => {
       await this.releaseName(name);
+      const titled = this.#connectionCalled(named.title);
+      if (choice.connections.length === 0 && titled !== undefined && this.find(name) === undefined)
+        throw ownConnectionExistsFailure(titled.name);
       const [connection, ...more] = this.chooseConnections(id, named, choice);
       const first: Appliance = {
         id,
@@ -215,6 +226,60 @@ export class Appliances {
         updatedConnections: this.#onlyUsedBy(current).map((own) => ({ ...own, ...named })),
       };
     });
+  }
+
+  /**
+   * Changes the title of an appliance, and that of its own connection. Its name stays.
+   * @param typed the new title
+   * @throws Failure `name_invalid`, `appliance_declared`, `appliance_unknown`, `appliance_exists` or `connection_exists` if
+   * one with this title could not be added, `not_allowed` if its row was damaged, or as {@link Store}
+   */
+  async rename(appliance: Appliance, typed: string): Promise<Appliance> {
+    const { id } = appliance;
+    const { title } = this.nameFor(typed);
+    assertRenamable(appliance);
+    const called = this.findTyped(title);
+    if (called !== undefined && called.id !== id) await this.releaseName(called.name);
+    return this.#change(id, (current) => {
+      assertRenamable(current);
+      const holder = this.find(this.nameFor(title).name);
+      if (holder !== undefined && holder.id !== id) throw applianceExistsFailure(holder.name, holder);
+      const own = this.#onlyUsedBy(current).filter((connection) => isOwnConnection(connection, [current]));
+      const other = this.#connectionCalled(title);
+      if (own.length > 0 && other !== undefined && !own.includes(other))
+        throw connectionExistsFailure(other.name, other);
+      return {
+        updatedAppliances: current.title === title ? [] : [{ ...current, title }],
+        updatedConnections: own.filter((one) => one.title !== title).map((one) => ({ ...one, title })),
+      };
+    });
+  }
+
+  /**
+   * Changes the title of a connection that is not the own one of an appliance. It then stays as if an installer had added it.
+   * @param typed the new title
+   * @throws Failure `name_invalid`, `connection_declared`, `connection_unknown`, `connection_exists` if one with this title
+   * could not be added, `not_allowed` if it is an own one or was damaged, or as {@link Store}
+   */
+  async renameConnection(connection: Connection, typed: string): Promise<Connection> {
+    const { id } = connection;
+    const title = checkTitle('connection', typed);
+    const derive = (): RegistryChange => {
+      const current = this.#connections.byId(id);
+      if (current === undefined) throw connectionChangedFailure();
+      assertConnectionRenamable(current, this.usersOf(id));
+      const holder = this.#connections.find(this.#connections.nameFor(title));
+      if (holder !== undefined && holder.id !== id) throw connectionExistsFailure(holder.name, holder);
+      return current.title === title ? {} : { updatedConnections: [{ ...current, title, origin: 'added' }] };
+    };
+    assertConnectionRenamable(connection, this.usersOf(id));
+    const name = this.#connections.nameFor(title);
+    if (name !== connection.name) await this.releaseName(name);
+    const renamed = await this.#connections.retryOnce(async () =>
+      (await this.save(derive)) ? (this.#connections.byId(id) ?? null) : null,
+    );
+    if (renamed === null) throw connectionChangedFailure();
+    return renamed;
   }
 
   /** Generates a secret for an appliance. */
@@ -350,7 +415,7 @@ export class Appliances {
     };
     const isSaved = await this.#connections.retryOnce(async () => (await this.save(derive)) || null);
     if (isSaved !== null) return removedIds.length > 0;
-    throw new Failure('connection_unknown', 'the connection or its appliances were changed meanwhile: try again');
+    throw connectionChangedFailure();
   }
 
   /**
@@ -449,6 +514,10 @@ function removedMeanwhileFailure(): Failure {
   );
 }
 
+function connectionChangedFailure(): Failure {
+  return new Failure('connection_unknown', 'the connection or its appliances were changed meanwhile: try again');
+}
+
 function byName(a: Appliance, b: Appliance): number {
   return a.name < b.name ? -1 : 1;
 }
@@ -492,4 +561,10 @@ export function assertNotDeclared({ origin, name }: Appliance, instead = 'remove
     'appliance_declared',
     `${name} is declared in the hub's configuration, in the table [appliances.${name}]: ${instead}, and restart the hub`,
   );
+}
+
+/** @throws Failure `appliance_declared`, or `not_allowed` if its row was damaged */
+function assertRenamable(appliance: Appliance): void {
+  assertNotDeclared(appliance, 'change the name of that table (it is then another appliance, which must be paired)');
+  assertNotDamaged(appliance);
 }

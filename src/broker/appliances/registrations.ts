@@ -374,11 +374,11 @@ export class Registrations {
     return { kind: 'registered', clientId: id, name, scope: connection.scope, secret, needsApproval };
   }
 
-  /** The title and the name of an appliance that chooses them: no other appliance, connection or invite has that name. */
+  /** The title and the name of an appliance that chooses them: no other appliance, connection or invite is called so. */
   #chosenName({ clientName }: ClientMetadata): Named {
+    const { appliances, connections } = this.#context;
     const names = new Set([
-      ...this.#context.appliances.list().map(({ name }) => name),
-      ...this.#context.connections.list().map(({ name }) => name),
+      ...[...appliances.list(), ...connections.list()].flatMap(({ name, title }) => [name, nameFromTitle(title)]),
       ...this.#invites.reservedTitles().map(nameFromTitle),
     ]);
     return deriveNamed(clientName ?? '', 'appliance', (one) => names.has(one));

@@ -1,5 +1,5 @@
 import { type Appliance, connectionIds } from '../../core/appliances/appliance.ts';
-import { type Connection, damagedConnectionFailure } from '../../core/connections/connection.ts';
+import { type Connection, damagedConnectionFailure, isOwnConnection } from '../../core/connections/connection.ts';
 import { sameScope } from '../../core/connections/scope.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Random } from '../../core/random.ts';
@@ -37,6 +37,27 @@ export function ownConnectionExistsFailure(name: string): Failure {
     'connection_exists',
     `there is a connection ${name} already: add --connection ${name} to use it, or choose another name for the appliance`,
   );
+}
+
+/**
+ * @param users the appliances that use it
+ * @throws Failure `connection_declared`, or `not_allowed` if it is the own one of an appliance or was damaged
+ */
+export function assertConnectionRenamable(connection: Connection, users: readonly Appliance[]): void {
+  const { name, origin, damaged } = connection;
+  if (damaged) throw damagedConnectionFailure(connection);
+  if (origin === 'declared') {
+    throw new Failure(
+      'connection_declared',
+      `${name} is declared in the hub's configuration, in the table [connections.${name}] or [appliances.${name}]: change the name of that table (it is then another connection, which must be paired), and run "latchkey reload"`,
+    );
+  }
+  if (isOwnConnection(connection, users)) {
+    throw new Failure(
+      'not_allowed',
+      `${name} is the own connection of the appliance ${name}, and is called like it: run "latchkey appliance rename ${name} TITLE"`,
+    );
+  }
 }
 
 /** An appliance that uses these connections and no others. @param ids at least one */

@@ -139,8 +139,7 @@ export class Connections {
 
   /** The name for a new connection with this title; it is taken if another one has the title. */
   nameFor(title: string): string {
-    // Not the own one of an appliance: any device may have registered with this title.
-    const holder = this.list().find((connection) => connection.title === title && connection.origin !== 'implicit');
+    const holder = this.list().find((connection) => connection.title === title);
     const isTaken = (name: string) => this.find(name) !== undefined;
     return holder?.name ?? (nameFromTitle(title) || deriveNamed('', 'connection', isTaken).name);
   }
@@ -226,7 +225,7 @@ export function connectionGoneFailure(appliance: string): Failure {
 }
 
 /** The failure for a name that is taken. @param holder the connection with that name, if known */
-function connectionExistsFailure(name: string, holder?: Connection): Failure {
+export function connectionExistsFailure(name: string, holder?: Connection): Failure {
   const advice =
     holder?.origin === 'declared'
       ? `it is declared in the hub's configuration; connect it with "latchkey pair ${name}", or choose another name`

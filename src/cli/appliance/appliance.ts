@@ -20,12 +20,13 @@ import { exampleVariables } from './example-variables.ts';
 /** `latchkey appliance …` */
 export function applianceCommand(): Command {
   return new Command('appliance')
-    .description('register, approve, list and remove appliances')
+    .description('register, approve, list, rename and remove appliances')
     .addCommand(applianceAddCommand())
     .addCommand(applianceApproveCommand())
     .addCommand(applianceListCommand())
     .addCommand(applianceMoveCommand())
     .addCommand(applianceRemoveCommand())
+    .addCommand(applianceRenameCommand())
     .addCommand(applianceRotateSecretCommand());
 }
 
@@ -203,6 +204,24 @@ function applianceRemoveCommand(): Command {
       }
       const ended = await hub.request('removeAppliance', { name });
       printStderr(`${name} is removed.${portalNotNotified(ended)}`);
+    });
+}
+
+/** `latchkey appliance rename NAME TITLE` */
+function applianceRenameCommand(): Command {
+  return new Command('rename')
+    .description('change what an appliance is called; its name in commands, client_id, secret, login and label stay')
+    .argument('<name>', NAME)
+    .argument('<title>', 'what it is called from now on, such as "Heat pump cellar"')
+    .option('--json', "print the appliance's status as JSON")
+    .action(async (typed: string, title: string, options: { json?: boolean }, command: Command) => {
+      await using hub = await connectHub(command);
+      const appliance = await hub.request('renameAppliance', { name: typed, title });
+      const { name } = appliance;
+      if (options.json === true) printJson(appliance);
+      else
+        print(`${name} is called ${printable(appliance.title)} now.
+Its name in commands stays ${name}. Its client_id, secret, login and the link of its label stay valid.`);
     });
 }
 

@@ -20,11 +20,12 @@ import { portalNotNotified } from './grant.ts';
 /** `latchkey connection …` */
 export function connectionCommand(): Command {
   return new Command('connection')
-    .description('logins that several appliances share: add, list, import and remove them')
+    .description('logins that several appliances share: add, list, import, rename and remove them')
     .addCommand(addCommand())
     .addCommand(importCommand())
     .addCommand(listCommand())
-    .addCommand(removeCommand());
+    .addCommand(removeCommand())
+    .addCommand(renameCommand());
 }
 
 interface AddOptions {
@@ -33,6 +34,8 @@ interface AddOptions {
   readonly json?: boolean;
 }
 
+/** Describes the argument of a command for one connection. */
+const NAME = "the connection's name, or what it is called";
 const SCOPE_HELP = 'the permissions (scope) that its appliances need at the portal, such as "Monitoring RemoteControl"';
 const PORTAL_HELP = 'the portal to log in to (default: the first one in the configuration)';
 
@@ -80,7 +83,7 @@ function listCommand(): Command {
 function removeCommand(): Command {
   return new Command('remove')
     .description('remove a connection and its grant')
-    .argument('<name>', "the connection's name, or what it is called")
+    .argument('<name>', NAME)
     .option('--yes', 'remove it even if appliances use it: each then needs a login of its own')
     .action(async (name: string, options: { yes?: boolean }, command: Command) => {
       await using hub = await connectHub(command);
@@ -94,6 +97,24 @@ function removeCommand(): Command {
       }
       const ended = await hub.request('removeConnection', { name, even_if_used: options.yes === true });
       printStderr(`${name} is removed.${isUsed ? ` ${loginsNeeded(found)}` : ''}${portalNotNotified(ended)}`);
+    });
+}
+
+/** `latchkey connection rename NAME TITLE` */
+function renameCommand(): Command {
+  return new Command('rename')
+    .description('change what a connection is called; its name in commands and its login stay')
+    .argument('<name>', NAME)
+    .argument('<title>', 'what it is called from now on')
+    .option('--json', "print the connection's status as JSON")
+    .action(async (typed: string, title: string, options: { json?: boolean }, command: Command) => {
+      await using hub = await connectHub(command);
+      const connection = await hub.request('renameConnection', { name: typed, title });
+      const { name } = connection;
+      if (options.json === true) printJson(connection);
+      else
+        print(`${name} is called ${printable(connection.title)} now.
+Its name in commands stays ${name}. Its login, and the secrets of its appliances, stay valid.`);
     });
 }
 

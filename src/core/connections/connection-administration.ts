@@ -35,6 +35,12 @@ export interface ConnectionAdministration {
   /** @throws Failure `name_invalid`, `scope_invalid`, `portal_unknown`, `connection_exists`, `not_allowed` */
   addConnection(name: string, scope: string | null, portal: string | null): Promise<ConnectionStatus>;
   /**
+   * Changes the title of a connection; the name and everything else stays.
+   * @throws Failure `name_invalid`, `connection_exists`, `connection_declared`, `not_allowed` if it is the own one of an
+   * appliance
+   */
+  renameConnection(name: string, title: string): Promise<ConnectionStatus>;
+  /**
    * Removes a connection with its grant. Appliances that use it get connections of their own, without a grant.
    * @param evenIfUsed whether appliances may use it
    * @returns as `unpair`

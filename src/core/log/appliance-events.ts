@@ -64,6 +64,12 @@ export const applianceEvents = {
     connection,
     user,
   }),
+  appliance_renamed: event('info', 'Somebody gave an appliance another title. Its name stays.', {
+    appliance,
+    before: text('its former title'),
+    title: text('its new title'),
+    user,
+  }),
   appliance_refused: event(
     'warn',
     'Somebody has asked with the client_id of an appliance and wrong credentials: perhaps the appliance itself.',
@@ -95,6 +101,12 @@ export const connectionEvents = {
   connection_added: event('info', 'Somebody added a connection.', {
     connection,
     portal: text('name of its portal'),
+    user,
+  }),
+  connection_renamed: event('info', 'Somebody gave a connection another title. Its name stays.', {
+    connection,
+    before: text('its former title'),
+    title: text('its new title'),
     user,
   }),
   connection_removed: event('info', 'Somebody removed a connection.', { connection, user }),

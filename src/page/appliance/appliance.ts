@@ -16,6 +16,7 @@ import { pathParameter } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { AuthenticatedRequest, FormSubmission, PageContext } from '../page-context.ts';
 import { appliancePath, connectionPath } from '../paths.ts';
+import { renderRenaming, serveRenaming } from '../rename.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 import {
@@ -56,6 +57,11 @@ export function serveAppliances(guard: AuthenticatedRoutes, { administration, cl
   });
   guard.form('/appliances/:name/approve', (submission) => approve(submission, administration));
   serveMove(guard, administration);
+  serveRenaming(guard, '/appliances/:name/rename', async (req) => {
+    const { title } = (await findAppliance(req, administration)).appliance;
+    const name = pathParameter(req, 'name');
+    return { title, path: appliancePath(name), rename: (to) => req.administration.renameAppliance(name, to) };
+  });
 }
 
 /** Approves the appliance that the page showed, found by its client ID: another one may have its name by now. */
@@ -223,6 +229,7 @@ function renderManagement(
   return html`<section class="stack manage" aria-labelledby="manage"><h2 id="manage">${texts.manage}</h2>
 !${declared ? html`<p class="quiet">${texts.declared}</p>` : ''}
 !${daily.length === 0 ? '' : html`<div class="actions">!${daily}</div>`}
+!${declared || credentialsDamaged ? '' : renderRenaming(all, session, appliancePath(name), title, texts.renameMeaning)}
 <details id="more"><summary>${texts.more}</summary>
 <div class="actions">!${rare}</div>
 !${declared ? '' : renderOtherPermissions(all, connectionChoice.otherPermissionsHere)}

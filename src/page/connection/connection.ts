@@ -18,6 +18,7 @@ import { pathParameter } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { AuthenticatedRequest, PageContext } from '../page-context.ts';
 import { addAppliancePath, appliancePath, connectionPath } from '../paths.ts';
+import { renderRenaming, serveRenaming } from '../rename.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 import { connectionUsers, MAX_SHOWN_USERS, renderConnectAction, renderUserList } from './connection-fragments.ts';
@@ -75,6 +76,11 @@ export function serveConnections(guard: AuthenticatedRoutes, { administration, c
       // It was unused when the page asked.
       return sendRemoval(submission, 409, (await findConnection(submission, administration)).connection);
     }
+  });
+  serveRenaming(guard, '/connections/:name/rename', async (req) => {
+    const { title } = (await findConnection(req, administration)).connection;
+    const name = pathParameter(req, 'name');
+    return { title, path: connectionPath(name), rename: (to) => req.administration.renameConnection(name, to) };
   });
 }
 
@@ -150,7 +156,7 @@ export function connectionPage(
 function renderManagement(
   all: Texts,
   session: PageSession,
-  { name, state, declared, authorizeUrl, withoutRefreshToken, users }: ConnectionStatus,
+  { name, title, state, declared, authorizeUrl, withoutRefreshToken, users }: ConnectionStatus,
 ): string {
   const { appliance: texts, connection: own, overview } = all;
   const hasGrant = state === 'active' || state === 'retrying' || state === 'needs_pairing';
@@ -169,6 +175,7 @@ function renderManagement(
   return html`<section class="stack manage" aria-labelledby="manage"><h2 id="manage">${texts.manage}</h2>
 !${declared ? html`<p class="quiet">${own.declared}</p>` : ''}
 !${daily.length === 0 ? '' : html`<div class="actions">!${daily}</div>`}
+!${declared ? '' : renderRenaming(all, session, connectionPath(name), title, own.renameMeaning)}
 !${declared ? '' : renderOtherPermissions(all, all.connectionChoice.otherPermissions)}
 !${ending.length === 0 ? '' : html`<div class="actions ending">!${ending}</div>`}</section>`;
 }

@@ -38,6 +38,16 @@ test('appliance add shows the secret and a curl command that can be pasted into 
   expect(added.stdout).toMatch(new RegExp(`^ {2}export HUB=.* ${address} .* CLIENT_SECRET=${secret}$`, 'm'));
 });
 
+test('rename passes the title to the hub, and says what stays', async () => {
+  for (const kind of ['appliance', 'connection']) {
+    await hub.latchkey(kind, 'add', 'heatpmup');
+    const { status, stdout } = await hub.latchkey(kind, 'rename', 'heatpmup', 'Heat pump cellar');
+    expect([status, stdout]).toEqual([0, expect.stringMatching(/^heatpmup is called Heat pump cellar now\.\n.*stay/)]);
+    const json = await hub.latchkey(kind, 'rename', 'heatpmup', 'Heat pump', '--json');
+    expect(JSON.parse(json.stdout)).toMatchObject({ name: 'heatpmup', title: 'Heat pump', state: 'unpaired' });
+  }
+});
+
 test('appliance remove and unpair act without a question if there is no terminal', async () => {
   hub.administration.set({ name: 'wallbox', state: 'active' });
   expect(await hub.latchkey('unpair', 'wallbox')).toMatchObject({

@@ -43,7 +43,7 @@ export function describeShell(name: string, offers: Offers): void {
 
     test('the completion offers commands, subcommands, choices, files, and names of appliances and connections', async () => {
       const expected: Record<string, string[]> = {
-        'latchkey appliance r': ['remove', 'rotate-secret'],
+        'latchkey appliance r': ['remove', 'rename', 'rotate-secret'],
         'latchkey emulator --basic ': ['accept', 'refuse'],
         'latchkey pair wa': ['wallbox', 'washer'],
         'latchkey --config /dev/null pair --timeout 3 hea': ['heating', 'heatpump'],

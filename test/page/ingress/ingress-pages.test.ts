@@ -340,6 +340,10 @@ describe('what a user of a reverse proxy does', () => {
       ['paired', 'Anna'],
     ]);
 
+    await submit('/appliances/boiler/rename', { name: 'Boiler cellar' });
+    await expectEvent('appliance_renamed', { before: 'boiler', title: 'Boiler cellar' });
+    await submit('/connections/shared/rename', { name: 'Shared by all' });
+    await expectEvent('connection_renamed', { connection: 'shared' });
     await submit('/appliances/boiler/move', { 'login-shared': 'yes' });
     await expectEvent('appliance_moved');
     await submit('/appliances/boiler/remove');

@@ -8,6 +8,10 @@ export const appliance: typeof english.appliance = {
   manage: 'Ändern',
   more: 'Mehr',
   newSecret: 'Neues Passwort für das Gerät',
+  rename: 'Umbenennen',
+  saveName: 'Namen speichern',
+  renameMeaning:
+    'Das Gerät heißt dann hier, in Meldungen und auf neuen Etiketten so. Client-ID, Passwort, Anmeldung und der Name in Befehlen bleiben gleich, und gedruckte Etiketten gelten weiter.',
   doorLabel: 'Etikett für die Schranktür',
   disconnect: 'Trennen',
   remove: 'Entfernen',

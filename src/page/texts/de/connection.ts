@@ -10,6 +10,8 @@ export const connection: typeof english.connection = {
   addAppliance: 'Gerät zu dieser Anmeldung hinzufügen',
   declared:
     'Diese Anmeldung ist in der Konfigurationsdatei des Hubs eingetragen. Um sie zu ändern oder zu entfernen, bearbeiten Sie diese Datei.',
+  renameMeaning:
+    'Die Anmeldung heißt dann hier und in Meldungen so. Sonst ändert sich nichts: Niemand muss sich neu anmelden, und die Passwörter ihrer Geräte bleiben gültig.',
   disconnectMeaning: 'Kein Zugang mehr für ihre Geräte, bis sich jemand neu anmeldet.',
   removeMeaning: 'Löscht die Anmeldung. Jedes ihrer Geräte braucht dann eine eigene.',
   removeUnusedMeaning: 'Löscht die Anmeldung auf dem Hub.',

@@ -11,6 +11,11 @@ export const appliance = {
   /** What a person seldom needs. */
   more: 'More',
   newSecret: 'New secret for the appliance',
+  rename: 'Rename',
+  saveName: 'Save the name',
+  /** What stays when an appliance gets another name. */
+  renameMeaning:
+    'The appliance is then called so here, in notices and on new labels. Its client ID, secret, login and name in commands stay the same, and printed labels still work.',
   doorLabel: 'Label for the cabinet door',
   disconnect: 'Disconnect',
   remove: 'Remove',

@@ -11,6 +11,8 @@ export const connection = {
   unused: 'No appliance uses this login yet.',
   addAppliance: 'Add an appliance to this login',
   declared: 'The hub’s configuration file declares this login. To change or remove it, edit that file.',
+  renameMeaning:
+    'The login is then called so here and in notices. Nothing else changes: nobody needs to log in again, and the secrets of its appliances stay valid.',
   disconnectMeaning: 'No access for its appliances until somebody logs in again.',
   removeMeaning: 'Deletes the login. Each of its appliances then needs a login of its own.',
   removeUnusedMeaning: 'Deletes the login on the hub.',
