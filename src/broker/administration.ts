@@ -28,6 +28,8 @@ const MAX_INVITE_SECONDS = 30 * 86_400;
 export interface HubLinks {
   /** The URL of an endpoint on the home network. */
   endpoint(path: string): string;
+  /** The same with a host that stays when the hub's address changes. */
+  stableEndpoint(path: string): string;
   /**
    * The URL of a pairing's short link for phones on the home network, by its key; null while the hub has no address
    * there.
@@ -138,6 +140,7 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     return {
       code: access.code,
       pageUrl: links.endpoint('/'),
+      stablePageUrl: links.stableEndpoint('/'),
       signInUrl: new Secret(links.endpoint(`/sign-in/${token.reveal()}`)),
       signInExpiresIn: Math.floor(lifetime / 1000),
     };

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import type { ControlClient } from '../control/client.ts';
 import type { SetupCodeResponse } from '../control/messages.ts';
 import { formatDuration } from '../core/clock.ts';
 import { howToApplyCorrection } from '../core/portals/identity.ts';
@@ -60,6 +61,10 @@ async function startReload(command: Command): Promise<string> {
 interface SetupCodeOptions {
   readonly rotate?: boolean;
   readonly once?: boolean;
+  /** Make a label for the hub. */
+  readonly print?: boolean;
+  readonly output?: string;
+  readonly yes?: boolean;
   readonly json?: boolean;
 }
 
@@ -69,17 +74,37 @@ export function setupCodeCommand(): Command {
     .description("print the setup code of the hub's page; on a terminal also a QR code that signs a phone in once")
     .option('--rotate', 'create a new code first; everybody who is signed in to the page is signed out')
     .option('--once', 'print only the one-time address, which an output that is kept may contain')
+    .option('--print', 'make a label for the hub, with the code and a QR code of the page')
+    .option('--output <file>', 'with --print: the file for the label (default: ID-OF-THE-HUB.svg)')
+    .option('-y, --yes', 'with --print: overwrite an existing file')
     .option('--json', 'print JSON')
     .action(async (options: SetupCodeOptions, command: Command) => {
+      const labelOption = [options.output !== undefined && '--output', options.yes && '--yes'].find(Boolean);
+      if (labelOption && options.print !== true) command.error(`error: ${labelOption} can only be used with --print`);
       await using hub = await connectHub(command);
       const setupCode = await (options.rotate === true ? hub.request('rotateSetupCode') : hub.request('setupCode'));
       if (options.rotate === true) {
         printStderr('there is a new setup code, and everybody was signed out of the page');
       }
-      if (options.json === true) printJson(setupCode);
+      if (options.print === true) await printHubLabel(hub, setupCode, options);
+      else if (options.json === true) printJson(setupCode);
       else if (process.stdout.isTTY) await showSetupCode(setupCode, options.once !== true);
       else print(options.once === true ? printable(setupCode.sign_in) : setupCode.code);
     });
+}
+
+/** The label has no one-time address and no address of the network in which it is printed, because the hub may leave it. */
+async function printHubLabel(
+  hub: ControlClient,
+  setupCode: SetupCodeResponse,
+  options: SetupCodeOptions,
+): Promise<void> {
+  const { outputLabel } = await import('./pair/label.ts');
+  const { id, name } = (await hub.request('status')).hub;
+  const { code, stable_page: link } = setupCode;
+  const content = { title: code, hubName: `Setup code of ${name}`, caption: 'Scan to set up', link, otherLink: null };
+  const file = options.output ?? `${id}.svg`;
+  await outputLabel(content, file, options, { code, link, file }, 0o600);
 }
 
 /** The code to type comes last: it stays visible even if the terminal has too few lines for the text. */

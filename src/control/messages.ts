@@ -93,6 +93,8 @@ export type OpenRegistrationResponse = Pick<InviteResponse, 'registration_endpoi
 export interface SetupCodeResponse {
   readonly code: string;
   readonly page: string;
+  /** `page` with a host that stays when the hub's address changes. */
+  readonly stable_page: string;
   readonly sign_in: string;
   readonly expires_in: number;
 }

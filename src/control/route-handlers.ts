@@ -200,8 +200,14 @@ function credentialsResponse(issued: IssuedCredentials): CredentialsResponse {
   return toWire({ ...issued, clientSecret: issued.clientSecret.reveal() });
 }
 
-function setupCodeResponse({ code, pageUrl: page, signInUrl: signIn, signInExpiresIn }: SetupCode): SetupCodeResponse {
-  return { code: code.reveal(), page, sign_in: signIn.reveal(), expires_in: signInExpiresIn };
+function setupCodeResponse({ code, pageUrl, stablePageUrl, signInUrl, signInExpiresIn }: SetupCode): SetupCodeResponse {
+  return {
+    code: code.reveal(),
+    page: pageUrl,
+    stable_page: stablePageUrl,
+    sign_in: signInUrl.reveal(),
+    expires_in: signInExpiresIn,
+  };
 }
 
 /**

@@ -71,6 +71,8 @@ export interface SetupCode {
   readonly code: Secret;
   /** The address of the page. */
   readonly pageUrl: string;
+  /** The same by a name that stays when the hub's address changes, for a label. */
+  readonly stablePageUrl: string;
   /** A one-time address that signs a browser in; valid for `signInExpiresIn` seconds. */
   readonly signInUrl: Secret;
   readonly signInExpiresIn: number;

@@ -46,6 +46,11 @@ export class HubEndpoints implements HubLinks {
     return `https://${this.#leaf.urlHostFor(this.address)}:${this.ports.https}${path}`;
   }
 
+  /** The same with a host that stays when the hub's address changes: its mDNS name, or that of the owner's certificate. */
+  stableEndpoint(path: string): string {
+    return `https://${this.#leaf.urlHostFor(null)}:${this.ports.https}${path}`;
+  }
+
   /** The short link for a key, on the HTTP port; null while the hub has no address on the home network. */
   shortLink(key: string): string | null {
     return this.address === null ? null : `http://${urlHost(this.address)}:${this.ports.http}/l/${key}`;
@@ -58,13 +63,13 @@ export class HubEndpoints implements HubLinks {
 
   /** The text of a label for the door of an appliance's cabinet. */
   labelText({ name, title }: Named): ApplianceLabel {
-    const at = (host: string) => `https://${host}:${this.ports.https}/p/${encodeURIComponent(name)}`;
+    const path = `/p/${encodeURIComponent(name)}`;
     return {
       name,
       title,
       hubName: this.#name,
-      link: at(this.#leaf.urlHostFor(null)),
-      addressLink: this.address === null ? null : at(urlHost(this.address)),
+      link: this.stableEndpoint(path),
+      addressLink: this.address === null ? null : `https://${urlHost(this.address)}:${this.ports.https}${path}`,
     };
   }
 

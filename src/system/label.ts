@@ -2,7 +2,7 @@ import { html } from 'ghtml';
 import { encodeQr, qrSvgPath } from './qr-code.ts';
 
 /** The content of a label. */
-interface LabelContent {
+export interface LabelContent {
   /** What the appliance is called. */
   readonly title: string;
   readonly hubName: string;
@@ -24,7 +24,7 @@ const QR_SIDE = 304;
 const CHARACTER_WIDTH = 0.6;
 const LINE_HEIGHT = 1.2;
 
-/** A label for the door of a cabinet, as an SVG document: black on white, 60 by 40 mm. */
+/** A label for the door of a cabinet or for the hub, as an SVG document: black on white, 60 by 40 mm. */
 export function labelSvg({ title, hubName, caption, link, otherLink }: LabelContent): string {
   const fullWidth = WIDTH - 2 * MARGIN;
   const nameSize = [52, 42, 34].find((size) => maxCharacters(fullWidth, size) >= title.length) ?? 25;

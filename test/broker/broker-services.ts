@@ -7,6 +7,7 @@ import type { BrokerHarness } from './broker-harness.ts';
 export function administrationOf({ run }: BrokerHarness) {
   return createBrokerAdministration(run, {
     endpoint: (path) => `https://hub${path}`,
+    stableEndpoint: (path) => `https://hub${path}`,
     shortLink: () => null,
     fingerprint: () => '',
   });

@@ -1,3 +1,6 @@
+import { mkdtempSync, readFileSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { shareFakeAdministration, startOnTerminal } from './command.ts';
 
@@ -29,6 +32,7 @@ test('setup-code prints only the code without a terminal, and with --json one ob
   expect(JSON.parse(stdout)).toEqual({
     code: 'BCDF-GHJK-LMNP-QRST',
     page: 'https://192.168.1.7:8443/',
+    stable_page: 'https://latchkey-1a2b3c.local:8443/',
     sign_in: expect.stringMatching(/^https:\/\/192\.168\.1\.7:8443\/sign-in\//),
     expires_in: 600,
   });
@@ -51,4 +55,17 @@ test('setup-code --once prints a one-time address without the code, which a log 
   expect(stdout).not.toContain('BCDF');
   const { stdout: address } = await hub.latchkey('setup-code', '--once');
   expect(address).toMatch(/^https:\/\/192\.168\.1\.7:8443\/sign-in\/[\w-]+\n$/);
+});
+
+test('setup-code --print makes a label with the code and a page that outlives the address, and no way in without the code', async () => {
+  const file = join(mkdtempSync(join(tmpdir(), 'lk-label-')), 'hub.svg');
+  const { status, stdout } = await hub.latchkey('setup-code', '--print', '--output', file);
+  expect(status).toBe(0);
+  const label = readFileSync(file, 'utf8');
+  for (const text of ['BCDF-GHJK-LMNP-QRST', 'Cellar hub'])
+    for (const one of [stdout, label]) expect(one).toContain(text);
+  expect(stdout).toMatch(/^ {2}█▀▀▀▀▀█ .* █▀▀▀▀▀█/m);
+  expect(stdout).toContain('https://latchkey-1a2b3c.local:8443/\n');
+  for (const one of [stdout, label]) expect(one).not.toMatch(/sign-in|192\.168/);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
 });

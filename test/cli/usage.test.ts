@@ -43,6 +43,7 @@ test.each([
   [['pair', 'wallbox', '--all'], /not both/],
   [['pair', '--all', '--print'], /--print is for one appliance/],
   [['pair', 'wallbox', '--output', 'x.png'], /--output can only be used with --print/],
+  [['setup-code', '--output', 'x.svg'], /--output can only be used with --print/],
   [['pair', '--all', '--paste', 'https://app.example/'], /--paste/],
   [['appliance', 'move', 'wallbox'], /--connection <name>/],
   [['ca', '--from', 'https://192.0.2.1', '--fingerprint'], /--from and --pin can only be used with --install/],

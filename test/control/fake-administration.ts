@@ -73,7 +73,8 @@ export class FakeAdministration implements Administration {
     const token = crypto.randomUUID();
     rememberSecrets([token]);
     const signInUrl = new Secret(`${page}sign-in/${token}`);
-    return { code: new Secret(code), pageUrl: page, signInUrl, signInExpiresIn: 600 };
+    const stablePageUrl = 'https://latchkey-1a2b3c.local:8443/';
+    return { code: new Secret(code), pageUrl: page, stablePageUrl, signInUrl, signInExpiresIn: 600 };
   }
 
   async rotateSetupCode() {

@@ -47,6 +47,11 @@ describe('a browser that is not signed in', () => {
     expect(log).not.toContain(setup.code);
   });
 
+  it('a label of the hub can name its page by a name that stays when the address changes', () => {
+    expect(setup.stable_page).toMatch(/^https:\/\/latchkey-[0-9a-f]{8}\.local:\d+\/$/);
+    expect(new URL(setup.stable_page).port).toBe(new URL(setup.page).port);
+  });
+
   it('the link of a label says without a sign-in what it is for and whom to ask, and not whether the appliance exists', async () => {
     await hub.addAppliance('labelled-stove');
     await using visitor = await newDevice();

@@ -92,7 +92,12 @@ export async function startSiteBroker(
     }),
   );
   await broker.resumePairings();
-  const links = { endpoint: (path: string) => `https://hub${path}`, shortLink: () => null, fingerprint: () => '' };
+  const links = {
+    endpoint: (path: string) => `https://hub${path}`,
+    stableEndpoint: (path: string) => `https://hub.local${path}`,
+    shortLink: () => null,
+    fingerprint: () => '',
+  };
   const administration = createBrokerAdministration(broker, links);
   const started = environment.clock.now();
   const service = createLanService(broker, {

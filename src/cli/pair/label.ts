@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import type { ControlClient } from '../../control/client.ts';
 import { messageOf } from '../../core/failure.ts';
-import { labelSvg } from '../../system/label.ts';
+import { type LabelContent, labelSvg } from '../../system/label.ts';
 import { print, printable, printJson, printStderr, reportFailure } from '../terminal/output.ts';
 import { renderQrCode, renderQrCodeForPaper } from '../terminal/qr-code.ts';
 
@@ -27,9 +27,25 @@ export async function printLabel(hub: ControlClient, typed: string, options: Lab
   const isByAddress = options.byAddress === true && byAddress !== null;
   const [link, otherLink] = isByAddress ? [byAddress, label.link] : [label.link, byAddress];
   const file = options.output ?? `latchkey-${name}.svg`;
-  const picture = labelSvg({ title, hubName, caption: 'Scan to connect', link, otherLink });
+  const content = { title, hubName, caption: 'Scan to connect', link, otherLink };
+  await outputLabel(content, file, options, { name, link, other_link: otherLink, file });
+}
+
+/**
+ * Writes a label to an SVG file, and prints it as text.
+ * @param json what to print in place of the text with `--json`
+ * @param mode of the file, if it is new
+ */
+export async function outputLabel(
+  content: LabelContent,
+  file: string,
+  options: Pick<LabelOptions, 'yes' | 'json'>,
+  json: object,
+  mode?: number,
+): Promise<void> {
+  const { title, hubName, caption, link, otherLink } = content;
   try {
-    await writeFile(file, picture, { flag: options.yes === true ? 'w' : 'wx' });
+    await writeFile(file, labelSvg(content), { flag: options.yes === true ? 'w' : 'wx', mode });
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST') {
       return reportFailure(`${file} already exists: overwrite it with --yes, or choose another name with --output`);
@@ -39,12 +55,12 @@ export async function printLabel(hub: ControlClient, typed: string, options: Lab
     );
   }
   if (options.json === true) {
-    printJson({ name, link, other_link: otherLink, file });
+    printJson(json);
     return;
   }
   const code = process.stdout.isTTY ? renderQrCode(link, process.stdout) : renderQrCodeForPaper(link);
   print(`${printable(title)}\n${printable(hubName)}\n`);
   if (code !== null) print(`${code}\n`);
-  print(`Scan to connect, or open\n  ${link}${otherLink === null ? '' : `\nor\n  ${otherLink}`}`);
+  print(`${caption}, or open\n  ${link}${otherLink === null ? '' : `\nor\n  ${otherLink}`}`);
   printStderr(`the label is in ${file}: print it at 60 by 40 mm`);
 }

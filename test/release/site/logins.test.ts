@@ -19,7 +19,12 @@ useSiteServer();
 const CLOCK = /SELECT \(extract\(epoch FROM clock_timestamp\(\)\) \* 1000\)::float8 AS now/;
 
 function administrationOf({ broker }: PortalHub) {
-  return createBrokerAdministration(broker, { endpoint: (path) => path, shortLink: () => null, fingerprint: () => '' });
+  return createBrokerAdministration(broker, {
+    endpoint: (path) => path,
+    stableEndpoint: (path) => path,
+    shortLink: () => null,
+    fingerprint: () => '',
+  });
 }
 
 test.each(['new', 'former'])(
