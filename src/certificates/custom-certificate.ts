@@ -4,7 +4,7 @@ import { createSecureContext } from 'node:tls';
 import type { Clock } from '../core/clock.ts';
 import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
-import { readBoundedFile } from '../system/bounded-file.ts';
+import { readBoundedFile, unreadableFileMessage } from '../system/bounded-file.ts';
 import { missingFileMessage, readProtectedFile, readSystemdCredential } from '../system/secret-file.ts';
 import { spkiFingerprint, type ValidityPeriod } from '../system/x509/certificates.ts';
 
@@ -45,7 +45,7 @@ export async function readCustomCertificate(files: CertificateFiles): Promise<Se
   const fromSystemd = await readSystemdCredential(files.certificate, credentials, MAX_FILE_BYTES);
   const fromFile = (error: Error) => {
     const isMissing = 'code' in error && error.code === 'ENOENT';
-    const what = isMissing ? missingFileMessage(directory, credentials) : `${path} can't be read (${error.message})`;
+    const what = isMissing ? missingFileMessage(directory, credentials) : unreadableFileMessage(path, error);
     throw new CertificateError('certificate_file', what);
   };
   const text = fromSystemd ?? (await readBoundedFile(path, MAX_FILE_BYTES).catch(fromFile));

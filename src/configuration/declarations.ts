@@ -5,7 +5,7 @@ import type { DeclaredConnection } from '../core/connections/connection.ts';
 import { checkScope, sameScope } from '../core/connections/scope.ts';
 import { messageOf } from '../core/failure.ts';
 import { checkName } from '../core/name.ts';
-import { readBoundedFile } from '../system/bounded-file.ts';
+import { readBoundedFile, unreadableFileMessage } from '../system/bounded-file.ts';
 import { parseJwkSet } from '../system/jwk-set.ts';
 import { sha256 } from '../system/secret-hash.ts';
 import { parseJson } from './file.ts';
@@ -218,9 +218,8 @@ async function readSecretHash(key: string, file: string, context: ReadingContext
 /** @throws KeyProblem */
 async function readJwks(key: string, file: string, { directory }: ReadingContext): Promise<ClientCredentials> {
   const path = resolve(directory, file);
-  const text = await readBoundedFile(path, MAX_JWKS_BYTES).catch((error: unknown) => {
-    const advice = error instanceof RangeError ? error.message : 'check that it exists and that this user may read it';
-    throw new KeyProblem(key, `${path} can't be read (${advice}); paths are relative to ${directory}`);
+  const text = await readBoundedFile(path, MAX_JWKS_BYTES).catch((error: Error) => {
+    throw new KeyProblem(key, `${unreadableFileMessage(path, error)}; paths are relative to ${directory}`);
   });
   const jwkSet = parseJwkSet(parseJson(text));
   if (jwkSet.kind === 'unusable') throw new KeyProblem(key, `${path} ${jwkSet.reason}`);

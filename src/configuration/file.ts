@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import * as v from 'valibot';
 import { Failure } from '../core/failure.ts';
-import { readBoundedFile } from '../system/bounded-file.ts';
+import { readBoundedFile, unreadableFileMessage } from '../system/bounded-file.ts';
 import { applyEnvironment, isTable, type RawTable } from './environment-overrides.ts';
 import { type AppOptions, isAppOptionsFile, readAppOptions } from './home-assistant-options.ts';
 
@@ -72,9 +72,11 @@ async function parseToml(text: string, path: string): Promise<RawTable> {
 
 /** Reads a file with CAs in PEM. @throws Error with a message that fits after the key's name */
 export async function readCa(path: string): Promise<string> {
-  const pem = await readBoundedFile(path, MAX_FILE_BYTES).catch(() => null);
-  if (pem?.includes('-----BEGIN CERTIFICATE-----')) return pem;
-  throw new Error(`${path} ${existsSync(path) ? 'contains no PEM certificate' : 'does not exist'}`);
+  const pem = await readBoundedFile(path, MAX_FILE_BYTES).catch((error: Error) => {
+    throw new Error(unreadableFileMessage(path, error));
+  });
+  if (!pem.includes('-----BEGIN CERTIFICATE-----')) throw new Error(`${path} contains no PEM certificate`);
+  return pem;
 }
 
 function parseOptions(text: string, path: string): ParsedFile {

@@ -17,6 +17,12 @@ export async function readBoundedFile(path: string, maxBytes: number): Promise<s
   }
 }
 
+/** Why a file without secrets can't be read, and what to do. The message fits after a key's name. */
+export function unreadableFileMessage(path: string, error: NodeJS.ErrnoException): string {
+  if (error.code === 'ENOENT') return `${path} does not exist`;
+  return `${path} can't be read (${error.message})${error.code === 'EACCES' ? `: sudo chmod 644 ${path}` : ''}`;
+}
+
 /**
  * Writes a file that only its owner can read, completely or not at all, also in a power cut.
  * @throws the file system's error, `EEXIST` if there is a file: it is never overwritten

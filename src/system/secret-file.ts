@@ -64,7 +64,7 @@ export const CONTAINER_SECRETS = '/run/secrets';
 const CONTAINER_ADVICE = `pass the file as a secret of the container ("--secret"), which appears in ${CONTAINER_SECRETS}, and give only its name here`;
 
 /** What to do about a secret that is not readable as a credential. */
-function credentialAdvice(credentials: string): string {
+export function credentialAdvice(credentials: string | undefined): string {
   return credentials === CONTAINER_SECRETS ? CONTAINER_ADVICE : CREDENTIAL_ADVICE;
 }
 

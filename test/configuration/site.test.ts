@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
@@ -64,6 +64,9 @@ describe('store.postgres_file', () => {
     expect(await errorOf('store.postgres_file = "postgres.url"')).toContain(
       `store.postgres_file: ${folder.path}/ca.pem does not exist`,
     );
+    mkdirSync(join(folder.path, 'ca.pem'));
+    expect(await errorOf('store.postgres_file = "postgres.url"')).toContain("ca.pem can't be read (EISDIR");
+    rmdirSync(join(folder.path, 'ca.pem'));
     write('ca.pem', 'no certificate');
     expect(await errorOf('store.postgres_file = "postgres.url"')).toContain('ca.pem contains no PEM certificate');
     write('ca.pem', '-----BEGIN CERTIFICATE-----\n');

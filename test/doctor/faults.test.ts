@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto';
 import { chmodSync, chownSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -157,6 +158,30 @@ describe('the doctor and the state directory', () => {
     expect(finding(await found(hub), 'state')).toMatch(
       /^fail: .*store\.key has another owner.*sudo chown --reference=/,
     );
+  });
+
+  it('the doctor reports, as root, files of the configuration that the user of the service may not read', async (ctx) => {
+    if (process.getuid?.() !== 0) ctx.skip('giving files away needs root');
+    await using hub = await HubProcess.prepare({ emulator, toml: '[appliances.oven]\njwks_file = "oven.jwks"' });
+    chmodSync(hub.directory, 0o755);
+    chownSync(join(hub.directory, 'state'), 4711, 4711);
+    const [ca, jwks] = [join(hub.directory, 'ca.pem'), join(hub.directory, 'oven.jwks')];
+    writeFileSync(ca, '-----BEGIN CERTIFICATE-----', { mode: 0o600 });
+    writeFileSync(jwks, JSON.stringify({ keys: [generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' })] }));
+    edit(hub, /^client_id = /m, 'ca_file = "ca.pem"\nclient_id = ');
+    const files = async () => {
+      const configuration = (await found(hub)).filter(({ name }) => name === 'configuration');
+      return configuration.map(({ result, detail }) => `${result}: ${detail}`).toSorted();
+    };
+    const unreadableSecret = `fail: portals.home.client_secret_file: ${join(hub.directory, 'portal.secret')} can't be read by the service: put the file into /etc/latchkey/credentials`;
+    chmodSync(configurationOf(hub), 0o600);
+    expect(await files()).toEqual([
+      `fail: ${configurationOf(hub)} can't be read by the service: sudo chmod 644 ${configurationOf(hub)}`,
+      `fail: portals.home.ca_file: ${ca} can't be read by the service: sudo chmod 644 ${ca}`,
+      expect.stringContaining(unreadableSecret),
+    ]);
+    for (const file of [configurationOf(hub), ca]) chmodSync(file, 0o644);
+    expect(await files()).toEqual([expect.stringContaining(unreadableSecret)]);
   });
 
   it('a hub whose state is in memory says so when it starts, in its status and to the doctor', async (ctx) => {

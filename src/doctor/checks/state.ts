@@ -15,6 +15,7 @@ import {
 } from '../check-result.ts';
 import { type DoctorContext, isConfigurationKeyValid, isTestMode } from '../context.ts';
 import { findChangedCredentials, restartNeededText } from '../credentials.ts';
+import { findUnreadableFiles } from '../service-access.ts';
 import { loadedCredentialsDirectory } from '../systemd-unit.ts';
 import { conditionResult } from './hub.ts';
 
@@ -84,18 +85,15 @@ export async function checkStore(context: DoctorContext): Promise<CheckResults> 
 }
 
 /** Checks whether a hub would start with the current configuration. */
-export async function checkConfiguration({
-  configuration,
-  configurationFailures,
-  unreadableSecrets,
-  hub,
-  isRoot,
-}: DoctorContext): Promise<CheckResults> {
+export async function checkConfiguration(context: DoctorContext): Promise<CheckResults> {
+  const { configuration, configurationFailures, unreadableSecrets, hub, isRoot } = context;
   const stillUsed = hub.kind === 'running' ? '; the running hub still uses the configuration that it read before' : '';
   const problems = configurationFailures.map(messageOf).map((message) => {
     if (!isRoot && message.includes('EACCES')) return warn(`${message}: run this command with sudo`);
     return fail(`${message}${stillUsed}`);
   });
+  if (!isTestMode(hub))
+    problems.push(...(await findUnreadableFiles(context)).map((text) => fail(`${text}${stillUsed}`)));
   if (problems.length > 0) return problems;
   const { file, portals, connections, appliances } = configuration;
   if (isTestMode(hub))
