@@ -9,7 +9,7 @@ const SECTIONS = ['hub', 'store', 'lan', 'pairing', 'notify', 'metrics', 'ingres
 /** Sections with one table for each name, and the schema of such a table. */
 const NAMED_SECTIONS = { connections: connectionSchema, appliances: applianceSchema } as const;
 /** The keys of all kinds of portals. */
-const PORTAL_KEYS = { ...helperPortalSchema.entries, ...oauth2PortalSchema.entries };
+export const PORTAL_KEYS = { ...helperPortalSchema.entries, ...oauth2PortalSchema.entries };
 const LIST_KEYS: readonly string[] = ['lan.listen', 'notify.command', 'appliances.NAME.connections'];
 const BOOLEAN_KEYS: readonly string[] = [
   'lan.mdns',

@@ -1,7 +1,7 @@
 import type { Cloud, CloudProtocol } from '../clouds/cloud.ts';
 import type { ReadAnswer } from '../clouds/odd-answers.ts';
-import { didYouMean } from '../system/did-you-mean.ts';
-import { isTable, type RawTable } from './environment-overrides.ts';
+import { didYouMean, nearestName } from '../system/did-you-mean.ts';
+import { isTable, PORTAL_KEYS, type RawTable } from './environment-overrides.ts';
 
 /** A preset that a portal uses. */
 export interface UsedPreset {
@@ -45,7 +45,9 @@ export async function completePortals(
   const completed = Object.entries(portals).flatMap(([name, table]): [string, unknown][] => {
     if (!isTable(table)) return [[name, table]];
     if (table['preset'] === undefined || catalogue === null) {
-      const isOAuth2 = AUTHORIZATION_SERVER_KEYS.some((key) => Object.hasOwn(table, key));
+      // A misspelt key tells the kind, too: the message is then about that key, not about those of the other kind.
+      const meant = Object.keys(table).map((key) => nearestName(key, Object.keys(PORTAL_KEYS)));
+      const isOAuth2 = AUTHORIZATION_SERVER_KEYS.some((key) => meant.includes(key));
       return [[name, { type: isOAuth2 ? 'oauth2' : 'helper', ...table }]];
     }
     const key = `portals.${name}`;

@@ -134,6 +134,11 @@ describe('a portal of type oauth2', () => {
     ],
     ['an issuer on http', [...BASE, 'issuer = "http://id.cloud.example"'], /issuer: must be an https URL/],
     [
+      'a misspelt key that tells the kind of the portal',
+      ['isuer = "https://id.cloud.example"', 'client_id = "hub"'],
+      /portals\.cloud\.isuer: unknown key \(did you mean issuer\?\)\n(?!.*(base|frontend)_url)/s,
+    ],
+    [
       'an unknown key',
       [...ISSUER, 'clientid = "a"'],
       /portals\.cloud\.clientid: unknown key \(did you mean client_id\?\)$/,
