@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { MAX_TITLE_LENGTH } from '../core/name.ts';
 import { isLoopbackHost } from '../system/addresses.ts';
 import { duration, text } from './schema-parts.ts';
 
@@ -38,6 +39,7 @@ const BOOLEAN = 'true or false';
 const PATH = 'a path';
 const SECRET_FILE = 'a path, or the name of a systemd credential';
 const TEXT = 'a text';
+const TITLE = `a text of 1 to ${MAX_TITLE_LENGTH} characters`;
 const TABLE = 'a table';
 const PARAMETERS = 'a table of texts, such as { access_type = "offline" }';
 const VARIABLES = 'a table of texts, such as { tenant = "common" }';
@@ -68,6 +70,7 @@ export const POLICY_KEYS = {
 
 /** The keys that every kind of portal has. */
 const COMMON = {
+  title: v.optional(v.pipe(v.string(TITLE), v.trim(), v.nonEmpty(TITLE), v.maxLength(MAX_TITLE_LENGTH, TITLE))),
   ca_file: v.optional(v.string(PATH), ''),
   proxy: v.optional(proxy),
   token_lifetime: v.optional(duration(TOKEN_LIFETIME, 60_000, 365 * 86_400_000)),

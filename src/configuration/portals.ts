@@ -22,6 +22,8 @@ import type { ReadingContext } from './reading-context.ts';
 /** What every configured portal has. Times are in ms. */
 interface AnyPortalConfiguration {
   readonly name: string;
+  /** What people call it; left out if the configuration does not say it. */
+  readonly title?: string;
   readonly clientId: string;
   /** Where people find the file of the client secret; left out if it comes from no file. */
   readonly secretFile?: string;
@@ -100,6 +102,7 @@ async function readCommon(name: string, table: PortalTable, context: PortalConte
   const { client_secret_file: secretFile } = table;
   return {
     name,
+    ...(table.title !== undefined && { title: table.title }),
     clientId: table.client_id,
     ...(secretFile !== undefined && {
       secretFile: secretLocation(secretFile, directory, credentials),

@@ -15,11 +15,11 @@ setUpOnce(async (parts) => {
     ...[`[portals.${name}]`, 'type = "oauth2"', `issuer = "${emulator.frontendUrl}"`, `login = "${login}"`],
     ...[`client_id = "${emulator.clientId}"`, 'client_secret_file = "portal.secret"'],
   ];
-  const toml = [...cloud('tado', 'device'), ...cloud('netatmo', 'redirect')].join('\n');
+  const toml = [...cloud('tado', 'device'), ...cloud('netatmo', 'redirect'), 'title = "Nordlicht & Co"'].join('\n');
   hub = parts.use(await HubProcess.start({ emulator, toml, metrics: '127.0.0.1:0', here: true }));
 });
 
-test('a hub with a helper portal and two clouds names each in the status, on the page and in the metrics', async () => {
+test('a hub with a helper portal and two clouds names each in the status, on the page by its title if it has one, and in the metrics', async () => {
   const names = ['home', 'tado', 'netatmo'];
   for (const portal of names) await hub.addAppliance(`${portal}-device`, 'Monitoring', portal);
   await hub.pair('home-device', emulator);
@@ -34,7 +34,7 @@ test('a hub with a helper portal and two clouds names each in the status, on the
   for (const name of names) expect(table).toMatch(new RegExp(`^${name}-device .* ${name}\\b`, 'm'));
   await using visitor = await PageVisitor.signedIn(hub);
   const { text } = await visitor.get('/');
-  for (const name of names) expect(text).toContain(name);
+  for (const title of ['home', 'tado', 'Nordlicht &#38; Co']) expect(text).toContain(title);
   const metrics = await scrapeMetrics((await hub.status()).hub.metrics_port);
   for (const portal of names) {
     expect(metrics.value('latchkey_connection_info', { connection: `${portal}-device`, portal })).toBe(1);

@@ -194,7 +194,7 @@ function titlePortals(
 ): ReturnType<PortalAdministration['portals']> {
   const ownTitle = (portal: PortalConfiguration) =>
     added.has(portal.name) ? URL.parse(originOf(portal))?.host : undefined;
-  const titles = configured.map((portal) => presetOf(portal)?.title ?? ownTitle(portal) ?? portal.name);
+  const titles = configured.map((portal) => portal.title ?? presetOf(portal)?.title ?? ownTitle(portal) ?? portal.name);
   return configured.map((portal, index) => {
     const { name } = portal;
     const title = titles[index] ?? name;
