@@ -29,8 +29,8 @@ test.each([
   ['build-image', ['--packages', '/missing'], "--packages /missing: the file can't be read"],
   ['build-home-assistant', ['--version', '1.2'], '--version 1.2: allowed is '],
   ['build-home-assistant', ['--image', 'latchkey'], '--image latchkey: allowed is '],
-  ['build-home-assistant', ['--image', 'registry.example/maker/latchkey:1.2.3'], 'without a tag'],
-  ['build-home-assistant', ['--image', 'registry.example/latchkey'], '--image registry.example/latchkey: allowed is '],
+  ['build-home-assistant', ['--image', 'registry.example/maker/latchkey:1.2.3'], 'no tag'],
+  ['build-home-assistant', ['--image', 'registry.example/latchkey'], 'two parts without dots at the end'],
   ['release', [], 'VERSION is missing'],
 ])('scripts/%s %j is wrong usage', async (name, args, message) => {
   const { status, stdout, stderr } = await runCommand(join(root, 'scripts', name), args);
