@@ -73,7 +73,7 @@ export function budgetLine(used: Budget, budget: Budget, cpuFactor: number): str
   const factor = Math.max(1, cpuFactor);
   const allowed = budget.cpu * factor;
   const took = `The run took ${minutes(used.wall)} and ${minutes(used.cpu)} of processor time`;
-  const budgetText = `its budget is ${minutes(budget.wall)} and ${minutes(budget.cpu)} on two idle cores`;
+  const budgetText = `it may take up to ${minutes(budget.wall)} and ${minutes(budget.cpu)} on two idle cores`;
   const here = factor > 1 ? `, ${minutes(allowed)} of processor time on a machine as slow as this one` : '';
   if (used.cpu <= allowed * (1 + TOLERANCE)) return `${took}; ${budgetText}${here}.`;
   const percent = Math.round((used.cpu / allowed - 1) * 100);

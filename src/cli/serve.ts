@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { Command, Option } from 'commander';
 import type { Configuration } from '../configuration/configuration.ts';
@@ -51,6 +52,7 @@ export function serveCommand(): Command {
 
 async function serve(options: ServeOptions, service: SystemdNotifier): Promise<void> {
   process.umask(0o077);
+  nameProcess();
   let reload: () => void = () => undefined;
   const ending = waitForTerminationSignal(onHangup(() => reload()));
   await using parts = new AsyncDisposableStack();
@@ -78,6 +80,15 @@ async function serve(options: ServeOptions, service: SystemdNotifier): Promise<v
       if (introduction !== null) printStderr(`${introduction}\n${await developerInstructions(hub, configuration)}`);
     },
   });
+}
+
+/** Node.js calls its process `MainThread`, and `ps` and `systemctl status` show that. The arguments stay as they are. */
+function nameProcess(): void {
+  try {
+    writeFileSync('/proc/self/comm', 'latchkey');
+  } catch {
+    // There is no /proc, or it is read-only.
+  }
 }
 
 /** If a port is in use and a hub runs on this machine, that hub probably uses it. */

@@ -97,7 +97,7 @@ async function readBackupFile(file: string): Promise<string> {
 
 function printRestoreReport({ made, hub_id, restored, kept }: RestoreResponse, isBack: boolean): void {
   print(`The hub ${isBack ? 'runs again' : 'restarts'} as ${printable(hub_id)}, with its state of ${made}.
-The setup code of its page is the one of then, too: latchkey setup-code`);
+The setup code of its page is that of the backup, too; "latchkey setup-code" shows it.`);
   if (restored.length > 0) {
     print(
       `\nGrants from the backup (after their next refresh, "latchkey status" shows which must be paired again): ${restored.map(printable).join(', ')}`,

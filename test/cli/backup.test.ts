@@ -83,7 +83,7 @@ describe('latchkey restore', () => {
     writeFileSync(file, 'a.sealed.copy\n');
     const { status, stdout, stderr } = await hub.latchkey('restore', file, '--yes', ...passphraseArgs);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    expect(stdout).toMatch(/The setup code of its page is the one of then/);
+    expect(stdout).toMatch(/The setup code of its page is that of the backup, too; ".*latchkey setup-code" shows it\./);
     expect(stdout).toMatch(/runs again as latchkey-1a2b3c, with its state of 2031-05-05/);
     expect(stdout).toMatch(/Grants from the backup \(.*\): wallbox/);
     expect(stdout).toMatch(/kept, .*: heater/);

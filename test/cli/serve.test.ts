@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { spkiFingerprint } from '../../src/system/x509/certificates.ts';
 import { runLatchkey, spawnLatchkey } from './command.ts';
 
-test('serve --test-mode prints the variables for the appliance examples', async () => {
+test('serve --test-mode prints the variables for the appliance examples, and its process is called latchkey', async () => {
   const hub = spawnLatchkey(['serve', '--test-mode'], {
     XDG_STATE_HOME: mkdtempSync(join(tmpdir(), 'lk-')),
     LATCHKEY_LAN_LISTEN: '127.0.0.1',
@@ -17,6 +17,7 @@ test('serve --test-mode prints the variables for the appliance examples', async 
   try {
     const text = await hub.stderr(/^ {2}export .*\n/m);
     expect(text).not.toContain('LATCHKEY_LAN_LISTEN');
+    expect(readFileSync(`/proc/${hub.process.pid}/comm`, 'utf8')).toBe('latchkey\n');
     const [, line = ''] = /^ {2}export (.*)\n/m.exec(text) ?? [];
     const set = Object.fromEntries(line.split(' ').map((word) => word.split(/=(.*)/s, 2)));
     expect(Object.keys(set)).toEqual(['HUB', 'HUB_HTTP', 'HUB_NAME', 'HUB_ADDRESS', 'HUB_PORT', 'PIN', 'CLOUD']);

@@ -8,7 +8,7 @@ import { ListeningSocketPool } from '../../src/lan/listening-socket-pool.ts';
 import type { OptionalServer } from '../../src/lan/optional-server.ts';
 import { Counters } from '../../src/metrics/counters.ts';
 import { systemTimers } from '../../src/system/clock.ts';
-import { applianceStatus, connectionStatus, connectionsOf } from '../control/status-samples.ts';
+import { applianceStatus, connectionStatus, connectionsOf, hubStatus } from '../control/status-samples.ts';
 import { logTo } from '../support/log-to.ts';
 import { scrapeMetrics } from './scrape.ts';
 
@@ -32,18 +32,6 @@ async function sendRaw(
   socket.destroy();
   return received;
 }
-
-const HUB = {
-  id: '4f2a9c',
-  name: 'Cellar hub',
-  version: '1.2.3',
-  address: null,
-  httpPort: 8480,
-  httpsPort: 8443,
-  caFingerprint: '',
-  configFile: '/etc/latchkey/latchkey.toml',
-  uptime: 12,
-};
 
 const lines: { readonly level: string; readonly event: string; readonly fields: object | undefined }[] = [];
 const log = logTo((event, fields, level) => lines.push({ level, event, fields }));
@@ -69,7 +57,7 @@ describe('the metrics listener', () => {
         async status() {
           if (failing) throw new Error('a reason');
           const connections = [...connectionsOf(appliances), ...unused];
-          return { hub: HUB, connections, appliances, conditions: [], notices: [] };
+          return { hub: hubStatus({ uptime: 12 }), connections, appliances, conditions: [], notices: [] };
         },
         connectionIds: () => new Map(),
         applianceIds: () => new Map(),

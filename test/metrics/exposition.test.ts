@@ -1,24 +1,12 @@
 import { expect, it } from 'vitest';
 import { Counters } from '../../src/metrics/counters.ts';
 import { renderMetrics } from '../../src/metrics/exposition.ts';
-import { applianceStatus, hubStatusReport } from '../control/status-samples.ts';
-
-const HUB = {
-  id: '4f2a9c',
-  name: 'Cellar hub',
-  version: '1.2.3',
-  address: null,
-  httpPort: 8480,
-  httpsPort: 8443,
-  caFingerprint: '',
-  configFile: '/etc/latchkey/latchkey.toml',
-  uptime: 12,
-};
+import { applianceStatus, hubStatus, hubStatusReport } from '../control/status-samples.ts';
 
 it('names with quotes and backslashes are escaped in the metrics', async () => {
   const appliances = [applianceStatus({ name: 'a "b" \\ c' })];
   const text = await renderMetrics({
-    status: async () => hubStatusReport(HUB, appliances),
+    status: async () => hubStatusReport(hubStatus(), appliances),
     connectionIds: () => new Map(),
     applianceIds: () => new Map(),
     portalsReached: () => new Map(),

@@ -49,21 +49,25 @@ test('a preset with a misspelt key, without sources, with an http endpoint or wi
 
 test.each(allClouds())('the preset $name is complete', (preset) => {
   const { settings, register, redirect, rotation, client_secret: secret } = preset;
-  expect(settings.token_endpoint).toBeDefined();
-  expect(settings.authorization_endpoint ?? settings.device_authorization_endpoint).toBeDefined();
+  expect(settings.token_endpoint, 'settings.token_endpoint').toBeDefined();
+  expect(
+    settings.authorization_endpoint ?? settings.device_authorization_endpoint,
+    'settings.authorization_endpoint or settings.device_authorization_endpoint',
+  ).toBeDefined();
   expect(redirect !== null, 'a class of redirect URI, if there is a login by redirect').toBe(
     settings.authorization_endpoint !== undefined,
   );
-  if (redirect === 'fixed') expect(settings.redirect_uri).toBeDefined();
-  if (register === null) expect(settings.client_id).toBeDefined();
-  else expect(settings.client_id).toBeUndefined();
+  if (redirect === 'fixed') expect(settings.redirect_uri, 'the address, if redirect is "fixed"').toBeDefined();
+  expect(settings.client_id !== undefined, 'either a client_id, or how to register one').toBe(register === null);
   expect(secret === 'none', 'no secret without client authentication').toBe(settings.client_auth === 'none');
-  if (settings.login === 'device') expect(settings.device_authorization_endpoint).toBeDefined();
+  if (settings.login === 'device')
+    expect(settings.device_authorization_endpoint, 'where device codes come from').toBeDefined();
   if (preset.scope !== undefined) expect(sameScope(checkScope(preset.scope), preset.scope)).toBe(true);
   expect(rotation.grace !== undefined, 'a grace time, if there is one').toBe(rotation.refresh_token === 'grace');
-  if (rotation.refresh_token === 'single_use') expect(settings.retry_lost_answer).toBe('late');
+  const retry = `settings.retry_lost_answer of a cloud whose rotation.refresh_token is "${rotation.refresh_token}"`;
+  if (rotation.refresh_token === 'single_use') expect(settings.retry_lost_answer, retry).toBe('late');
   if (['grace', 'reusable', 'unchanged'].includes(rotation.refresh_token)) {
-    expect(settings.retry_lost_answer).toBe('early');
+    expect(settings.retry_lost_answer, retry).toBe('early');
   }
   if (register !== null && redirect !== null && redirect !== 'fixed' && settings.login !== 'device') {
     expect(register.steps.join(), 'the step that registers the redirect URI').toContain('{redirect_uri}');
