@@ -76,7 +76,7 @@ export function setupCodeCommand(): Command {
     .option('--once', 'print only the one-time address, which an output that is kept may contain')
     .option('--print', 'make a label for the hub, with the code and a QR code of the page')
     .option('--output <file>', 'with --print: the file for the label (default: ID-OF-THE-HUB.svg)')
-    .option('-y, --yes', 'with --print: overwrite an existing file')
+    .option('--yes', 'with --print: overwrite an existing file')
     .option('--json', 'print JSON')
     .action(async (options: SetupCodeOptions, command: Command) => {
       const labelOption = [options.output !== undefined && '--output', options.yes && '--yes'].find(Boolean);
