@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream, readFileSync, symlinkSync } from 'node:fs';
+import { createWriteStream, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { request } from 'undici';
 import { expect, it } from 'vitest';
@@ -93,9 +93,10 @@ it('with the commands of the README an appliance gets a token that the cloud acc
   const page = readFileSync(join(root, 'docs/appliances.md'), 'utf8');
   const mistakes = [...page.matchAll(/^\| the cloud .* \| `(emulator .*?)` \|/gm)];
   expect(mistakes).toHaveLength(3);
-  const { grants } = (await (await fetch(`${baseUrl}/_emulator/grants`)).json()) as { grants: { id: string }[] };
+  mkdirSync(join(folder.path, 'examples'));
+  writeFileSync(join(folder.path, 'examples/appliance.sh'), `echo '${JSON.stringify(token)}'`, { mode: 0o600 });
   for (const [, mistake = ''] of mistakes) {
-    const curl = `curl() { printf '%s\n' "$@"; }\n${desk}\nlogin=${grants[0]?.id}\n${mistake}`;
+    const curl = `curl() { printf '%s\n' "$@"; }\n${desk}\n${mistake}`;
     const printed = await start(curl, { CLOUD: baseUrl }).ended;
     const [, , , , json = '', api = ''] = printed.stdout.split('\n');
     expect((await fetch(api, { ...sent, body: json })).ok, mistake).toBe(true);

@@ -223,6 +223,19 @@ describe.concurrent('the examples of the device flow', () => {
     expect(await testBed.userOf(JSON.parse(stdout).access_token)).toBe('demo');
   });
 
+  test.skipIf(noPython)(
+    'the Python example of the device flow ends with a login through the link of an installer',
+    async () => {
+      using workspace = testBed.createWorkspace();
+      // Nobody opens the link of the appliance.
+      const script = example('python').replace('"Open', '"Visit');
+      const running = workspace.python(script, await testBed.addAppliance('boat', false));
+      await eventually(async () => (await testBed.hub.appliance('boat')).state === 'pairing');
+      await testBed.hub.pair('boat', testBed.emulator);
+      expect(await running).toMatchObject(GREETED);
+    },
+  );
+
   test.for([
     ['sh', noJq],
     ['python', noPython],
