@@ -4,6 +4,8 @@ import { messageOf } from '../core/failure.ts';
 import type { Log } from '../core/log.ts';
 import { NO_SCHEMAS } from '../system/http/no-schemas.ts';
 import { BAD_REQUEST_TEXT } from './listener.ts';
+import { sendError } from './oauth/errors.ts';
+import { METADATA_PATHS } from './oauth/server-metadata.ts';
 
 /** What browsers see if there is no such page. */
 export interface NotFoundPage {
@@ -39,15 +41,31 @@ export function createHttpApp(pages: NotFoundPage, log: Log): FastifyInstance {
     const allowed = ['GET', 'HEAD', 'POST'].filter(
       (method) => app.findRoute({ url: request.url.split('?')[0] ?? '', method }) !== null,
     );
-    if (allowed.length === 0) return pages.sendNotFound(request, reply, 404);
-    reply.header('allow', allowed.join(', '));
+    if (allowed.length === 0) return sendNotFound(pages, request, reply);
+    const methods = allowed.join(', ');
+    reply.header('allow', methods);
     // A person has opened the address of a form again.
-    if (request.method === 'GET' && request.headers.accept?.includes('text/html')) {
-      return pages.sendNotFound(request, reply, 405);
-    }
-    return reply.code(405).send();
+    if (request.method === 'GET' && isFromBrowser(request)) return pages.sendNotFound(request, reply, 405);
+    return sendError(
+      reply,
+      'invalid_request',
+      `this address does not accept ${request.method}: use ${methods}`,
+      {},
+      405,
+    );
   });
   return app;
+}
+
+/** Sends the page for people, or an error for programs, that there is nothing at this address. */
+export function sendNotFound(pages: NotFoundPage, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  if (isFromBrowser(request)) return pages.sendNotFound(request, reply, 404);
+  const description = `there is nothing at this address: ${METADATA_PATHS[0]} has those of the endpoints`;
+  return sendError(reply, 'invalid_request', description, {}, 404);
+}
+
+function isFromBrowser({ headers }: FastifyRequest): boolean {
+  return headers.accept?.includes('text/html') === true;
 }
 
 /** The response to a request that is not meant for the hub. */

@@ -6,9 +6,10 @@ import type { CaStatus } from '../core/administration.ts';
 import type { Clock, Timers } from '../core/clock.ts';
 import type { LanService } from '../core/lan-service.ts';
 import type { Log } from '../core/log.ts';
+import { unmapIpv4 } from '../system/addresses.ts';
 import { isOwnHost, isOwnServerName, isVerifiedOwnHost } from '../system/http/host-check.ts';
 import { version } from '../system/version.ts';
-import { createHttpApp, type NotFoundPage, type Rejection, servePermitted } from './http-app.ts';
+import { createHttpApp, type NotFoundPage, type Rejection, sendNotFound, servePermitted } from './http-app.ts';
 import { Listener } from './listener.ts';
 import type { OpenedPort, PortName } from './listening-socket.ts';
 import type { AssertionReplayCache } from './oauth/assertion-replay-cache.ts';
@@ -98,7 +99,7 @@ async function createRequestListener(
   });
   app.get(OLD_CA_PATH, { exposeHeadRoute: true }, async (request, reply) => {
     const { old } = ca();
-    return old === undefined ? pages.sendNotFound(request, reply, 404) : reply.type(PEM_TYPE).send(old.certificate);
+    return old === undefined ? sendNotFound(pages, request, reply) : reply.type(PEM_TYPE).send(old.certificate);
   });
   routes(app);
   await app.ready();
@@ -108,7 +109,12 @@ async function createRequestListener(
 /** The rejection of a request that is not meant for this hub; null if it is. */
 function rejectionFor(request: IncomingMessage, names: readonly string[]): Rejection | null {
   if (isOwnHost(request.headers.host, names) && isOwnServerName(request.socket, names)) return null;
-  return { status: 421, text: 'This Latchkey hub does not have the host name in the request.\n' };
+  // Not the hub's names: a web page that has made its own host name point to the hub can read this.
+  const address = unmapIpv4(request.socket.localAddress ?? '');
+  return {
+    status: 421,
+    text: `This Latchkey hub does not have the host name in the request: use its address, ${address}, or the name that it announces over mDNS.\n`,
+  };
 }
 
 function serveHttpsRoutes(

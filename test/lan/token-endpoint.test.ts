@@ -224,7 +224,7 @@ describe('invalid token requests', () => {
     } as const;
     const body = 'grant_type=client_credentials';
     for (const path of ['/oauth/token/', '/oauth/tokens', '/OAuth/Token', '/'])
-      expect((await client.https(path, { ...question, body })).status, path).toBe(path === '/' ? 405 : 404);
+      expectError(await client.https(path, { ...question, body }), path === '/' ? 405 : 404, 'invalid_request');
     for (const path of ['/oauth/token', '/.well-known/oauth-authorization-server'])
       for (const method of ['GET', 'POST'] as const) {
         const response = await client.http(path, { ...question, method, ...(method === 'POST' && { body }) });

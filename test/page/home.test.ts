@@ -20,7 +20,7 @@ describe("the hub's address in a browser", () => {
     }
   });
 
-  it("a page that does not exist or a method that is not allowed leads a browser to the hub's page", async () => {
+  it("a page that does not exist or a method that is not allowed leads a browser to the hub's page, and tells a program", async () => {
     const send = (path: string, accept: string) =>
       request(`https://127.0.0.1:${side.server.httpsPort}${path}`, { dispatcher: side.agent, headers: { accept } });
     for (const [path, status] of [
@@ -31,12 +31,15 @@ describe("the hub's address in a browser", () => {
       expect(statusCode).toBe(status);
       expect(await body.text()).toContain('<a href="/">To the hub’s page</a>');
     }
-    const { statusCode, headers, body } = await send('/oauth/token', 'application/json');
-    expect({ statusCode, allow: headers['allow'], text: await body.text() }).toEqual({
-      statusCode: 405,
-      allow: 'POST',
-      text: '',
-    });
+    for (const [path, status, description] of [
+      ['/oauth/token', 405, 'this address does not accept GET: use POST'],
+      ['/token', 404, expect.stringContaining('/.well-known/oauth-authorization-server has those of the endpoints')],
+    ] as const) {
+      const { statusCode, headers, body } = await send(path, 'application/json');
+      const json = { error: 'invalid_request', error_description: description };
+      expect({ statusCode, json: await body.json() }).toEqual({ statusCode: status, json });
+      expect(headers['allow']).toBe(status === 405 ? 'POST' : undefined);
+    }
   });
 
   it('the hub tells a browser that sends HTTP to the HTTPS port to use https', async () => {

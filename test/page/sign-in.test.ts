@@ -391,7 +391,7 @@ it('no page of the hub can be framed, cached or loaded with another content type
     await visitor.get('/sign-in'),
     await visitor.post('/sign-in', { code: WRONG }),
     await visitor.get('/sign-in/x'),
-    await visitor.get('/nothing-here'),
+    await visitor.get('/nothing-here', { accept: 'text/html' }),
     await inside.get('/'),
     await inside.post('/sign-out', {}),
   ]) {
