@@ -182,7 +182,14 @@ describe('an appliance that uses several connections', () => {
     }
     expect(foreign.filter((token) => answers.has(token))).toEqual([]);
     const errors = [...answers].filter((answer) => answer !== own);
-    expect(errors.filter((error) => !/^(invalid_target: |invalid_request: (?:there is nothing|this address does not accept) |no answer$)/.test(String(error)))).toEqual([]);
+    expect(
+      errors.filter(
+        (error) =>
+          !/^(invalid_target: |invalid_request: (?:there is nothing|this address does not accept) |no answer$)/.test(
+            String(error),
+          ),
+      ),
+    ).toEqual([]);
   });
 
   it('it can be served by a stock client that knows only the address of a connection', async () => {

@@ -62,7 +62,7 @@ async function expectRedirect(path: string, link: URL): Promise<void> {
 }
 
 async function expectPage(path: string, status: number, text: string, language = 'en'): Promise<void> {
-  const response = await open(path, { headers: { 'accept-language': language } });
+  const response = await open(path, { headers: { accept: 'text/html', 'accept-language': language } });
   expect({ status: response.status, text: response.text }).toEqual({ status, text: expect.stringContaining(text) });
   expect(response.headers).toMatchObject({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
 }
