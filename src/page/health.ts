@@ -77,15 +77,16 @@ export function applianceHealth(
   appliance: ApplianceStatus,
   conditions: readonly Condition[],
   notices: readonly Pick<Notice, 'code'>[],
-  used: readonly Named[],
+  used: readonly (Named & Pick<ConnectionStatus, 'own'>)[],
   texts: Texts,
 ): LoginHealth {
   const { title } = appliance;
   const titleOf = titlesOf(used);
-  return loginHealth(appliance, title, conditions, notices, texts, (condition) => {
+  const subjectOf = (condition: SubjectCondition) => {
     const login = titleOf(condition.connection);
     return used.length < 2 || isOfAppliance(condition) || login === title ? title : `${title} (${login})`;
-  });
+  };
+  return loginHealth(appliance, title, conditions, notices, texts, subjectOf, used[0]?.own);
 }
 
 /** The health of a connection that several appliances share, or that nobody uses. */
@@ -173,7 +174,7 @@ export function conditionText(
 /** What the health of an appliance and of a connection is derived from. */
 type HealthInput = LoginStatus & Pick<ApplianceStatus, 'waitingForApproval' | 'unusualConnection'>;
 
-/** @param subject what the sentences are about; `subjectOf`: what that about a condition is about */
+/** @param subject what the sentences are about; `subjectOf`: what that about a condition is about; `own`: the login is its own */
 function loginHealth(
   login: HealthInput,
   subject: string,
@@ -181,6 +182,7 @@ function loginHealth(
   notices: readonly Pick<Notice, 'code'>[],
   texts: Texts,
   subjectOf: (condition: SubjectCondition) => string = () => subject,
+  own = false,
 ): LoginHealth {
   const { states } = texts;
   const { authorizeUrl, wantedScope } = login;
@@ -200,15 +202,18 @@ function loginHealth(
             ...conditionDetails(condition.code, login, texts),
           ].join(' '),
     ),
-    ...(authorizeUrl !== undefined && kind !== 'waiting_for_login' ? [openLoginText(authorizeUrl, states)] : []),
+    ...(authorizeUrl !== undefined && kind !== 'waiting_for_login'
+      ? [openLoginText(authorizeUrl, own ? subject : null, states)]
+      : []),
     ...(wantedScope === undefined ? [] : [states.scopeChanged]),
   ];
   return { kind, severity: displaySeverity(mostSevere), needsAttention: mostSevere?.severity === 'error', advice };
 }
 
 /** What is open although the connection has a grant: a new login, or an appliance that asks whether it may use it. */
-function openLoginText(authorizeUrl: string, { newLoginOpen, useRequested }: Texts['states']): string {
-  return userCodeOf(authorizeUrl) === null ? newLoginOpen : useRequested;
+function openLoginText(authorizeUrl: string, owner: string | null, states: Texts['states']): string {
+  if (userCodeOf(authorizeUrl) === null) return states.newLoginOpen;
+  return owner === null ? states.useRequested : states.ownUseRequested(owner);
 }
 
 /** The user code of the hub's own page for a device flow; null for the portal's login link. */

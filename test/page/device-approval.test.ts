@@ -159,6 +159,9 @@ describe('an appliance whose login is connected already', () => {
     const { text } = await stranger.get(flow.path);
     expect(text).toContain(`May ${name} use its login again?`);
     expect(text).toContain('Log in at the portal instead');
+    expect((await installer.get(`/appliances/${name}`)).text).toContain(
+      `${name} asks whether it may use its login again.`,
+    );
     const link = await stranger.post('/pair', { user_code: flow.userCode });
     expect(link.status).toBe(303);
     expect(String(link.headers['location'])).toContain(emulator.frontendUrl);

@@ -69,7 +69,7 @@ export function connectionRemarks(
     ...shown.map((condition) => conditionLine(condition, now)),
     ...(saysEnd ? [`${printable(title)}: login ends on ${ends} unless somebody logs in again before`] : []),
     ...(wanted === undefined ? [] : [scopeChangeText({ name, title }, scope, wanted, link !== undefined)]),
-    ...(link === undefined ? [] : [`${printable(title)}: ${loginInstruction(link, user_code)}`]),
+    ...(link === undefined ? [] : [`${printable(title)}: ${loginInstruction(link, user_code, state)}`]),
   ];
 }
 

@@ -103,7 +103,7 @@ function loginText(
   if (scope !== null) parts.push(`scope ${printable(scope)}`);
   if (last_refresh !== null) parts.push(`refreshed ${last_refresh}`);
   if (problem !== null) parts.push(printable(problem.message));
-  if (authorize_url !== undefined) parts.push(loginInstruction(authorize_url, user_code));
+  if (authorize_url !== undefined) parts.push(loginInstruction(authorize_url, user_code, state));
   return parts.join(', ');
 }
 

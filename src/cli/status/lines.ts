@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
 import type { ConditionResponse } from '../../control/messages.ts';
+import type { ConnectionState } from '../../core/connections/connection-status.ts';
 import type { ConditionSeverity } from '../../core/health/condition-record.ts';
 import type { Notice } from '../../core/health/notice.ts';
 import { systemClock } from '../../system/clock.ts';
@@ -18,8 +19,14 @@ export function noticeLine({ severity, message, what_to_do }: Notice): string {
   return `${mark} ${printable(message)}. ${printable(what_to_do)}.`;
 }
 
-/** Where a person logs in, and the code to enter there if there is one. */
-export function loginInstruction(link: string, userCode: string | undefined): string {
+/**
+ * Where a person logs in, and the code to enter there if there is one. If the connection has a grant, the link to the
+ * hub's own page leads to the question whether an appliance may use it.
+ */
+export function loginInstruction(link: string, userCode: string | undefined, state: ConnectionState): string {
+  const hasGrant = state === 'active' || state === 'retrying';
+  if (hasGrant && URL.parse(link)?.pathname === '/pair')
+    return `allow the appliance that asks to use this login, at ${printable(link)}`;
   const code = userCode === undefined ? '' : ` and enter ${printable(userCode)}`;
   return `log in at ${printable(link)}${code}`;
 }

@@ -33,6 +33,7 @@ test('status shows a person the hub, a table, and below it what needs action', a
     expiresIn: 740,
     refreshIn: 30,
     lastRefresh: ago(3 * 3600 + 5),
+    authorizeUrl: 'https://192.168.1.7:8443/pair?user_code=WDJB-MJHT',
   });
   hub.administration.set({
     name: 'heatpump',
@@ -56,6 +57,7 @@ heatpump   needs_pairing  –      –          –        –
 car        pairing        –      –          –        –
 fridge     unpaired       –      –          –        –
 
+wallbox: allow the appliance that asks to use this login, at https://192.168.1.7:8443/pair?user_code=WDJB-MJHT
 heatpump is no longer connected: the portal refused the token. Noticed 10 min ago. Log in again to connect heatpump: open https://192.168.1.7:8443/appliances/heatpump or run "latchkey pair heatpump".
 car: log in at https://portal.example/authorize?x=1
 fridge is not paired yet. Log in once to connect it: open https://192.168.1.7:8443/appliances/fridge or run "latchkey pair fridge".

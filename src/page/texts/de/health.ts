@@ -93,6 +93,7 @@ export const states: typeof english.states = {
   lastPairing: 'Letzter Verbindungsversuch',
   newLoginOpen: 'Eine neue Anmeldung läuft. Bis sie abgeschlossen ist, ändert sich nichts.',
   useRequested: 'Ein Gerät fragt, ob es diese Anmeldung nutzen darf.',
+  ownUseRequested: (appliance) => `${appliance} fragt, ob es seine Anmeldung wieder nutzen darf.`,
   comparisonCode: 'Code',
   registrantAddress: 'IP-Adresse',
   softwareId: 'Programm',

@@ -108,6 +108,7 @@ export const states = {
   lastPairing: 'Last attempt to connect',
   newLoginOpen: 'A new login is in progress. Until it is complete, nothing changes.',
   useRequested: 'An appliance asks whether it may use this login.',
+  ownUseRequested: (appliance: string) => `${appliance} asks whether it may use its login again.`,
   comparisonCode: 'Code',
   registrantAddress: 'IP address',
   softwareId: 'Software',
