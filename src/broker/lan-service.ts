@@ -122,7 +122,10 @@ export function createLanService(
       const result: TokenResult = isUnchanged ? issued : { kind: 'not_paired' };
       if (result.kind === 'token') broker.usageRecorder.record(id, connection);
       tokenRequested(id, result.kind);
-      return result;
+      const needsLogin = result.kind === 'not_paired' || result.kind === 'needs_pairing';
+      return needsLogin && isUnchanged && !isOwnConnection(chosen, appliances.usersOf(connection))
+        ? { ...result, connection: chosen.name }
+        : result;
     },
     async revoke(appliance, token) {
       const end = await sessions.end(appliance.id, token);

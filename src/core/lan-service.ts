@@ -52,9 +52,11 @@ export type TokenResult =
       /** The portal's ID token, if the scope has `openid` and the portal gave one; left out otherwise. */
       readonly idToken?: Secret;
     }
-  | { readonly kind: 'not_paired' }
-  /** A person must log in again, and the current access token is not valid. */
-  | { readonly kind: 'needs_pairing' }
+  /**
+   * `needs_pairing`: a person must log in again, and the current access token is not valid. `connection`: its name, if it is
+   * not that of the appliance alone.
+   */
+  | { readonly kind: 'not_paired' | 'needs_pairing'; readonly connection?: string }
   /** No token at the moment; `retryAfter` in whole seconds. */
   | {
       readonly kind: 'unavailable';

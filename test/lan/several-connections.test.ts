@@ -234,6 +234,9 @@ describe('an appliance that uses several connections', () => {
     expect(await ask(hass, resource('tado'))).toBe(
       'invalid_grant: the connection tado of hass is not paired with the portal',
     );
+    expect(await ask(await hub.addAppliance('clock', null, null, 'weather'), '')).toBe(
+      'invalid_grant: the connection weather of clock is not paired with the portal',
+    );
     expect(await hub.cli('pair', 'hass')).toMatchObject({
       stderr: expect.stringContaining('uses the connections netatmo, tado and heating: name one of them instead'),
     });

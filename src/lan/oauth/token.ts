@@ -143,8 +143,9 @@ function sendTokenResponse(
   refreshToken?: Secret,
 ): FastifyReply {
   const { name } = appliance;
-  const isClear = connection === undefined || connectionIds(appliance).length === 1;
-  const login = isClear ? name : `the connection ${connection} of ${name}`;
+  const isClear = connectionIds(appliance).length === 1;
+  const named = 'connection' in result ? result.connection : isClear ? undefined : connection;
+  const login = named === undefined ? name : `the connection ${named} of ${name}`;
   const hubPage = () => ({ error_uri: `${page}/` });
   switch (result.kind) {
     case 'token': {
