@@ -112,10 +112,12 @@ export function getNamed<Thing extends Named>(
   if (found !== undefined) return found;
   const title = checkTitle(what, typed);
   const names = things.flatMap((thing) => (thing.title === title ? [thing.name] : []));
+  // People know the own connection of an appliance only as the appliance.
+  const [kind, list] = what === 'connection' ? ['appliance or connection', 'status'] : [what, `${what} list`];
   throw new Failure(
     `${what}_unknown`,
     names.length > 1
       ? `several ${what}s are called ${title}: use the name of one of them (${names.join(', ')})`
-      : `there is no ${what} ${title}: "latchkey ${what} list" lists the existing ones`,
+      : `there is no ${kind} ${title}: "latchkey ${list}" lists the existing ones`,
   );
 }

@@ -81,7 +81,12 @@ describe('connection of a new appliance', () => {
   });
 
   test.each([
-    ['heater', { connections: ['nowhere'], scope: null, portal: null }, 'connection_unknown', /no connection nowhere/],
+    [
+      'heater',
+      { connections: ['nowhere'], scope: null, portal: null },
+      'connection_unknown',
+      /no appliance or connection nowhere/,
+    ],
     [
       ...['heater', { connections: ['shared'], scope: 'Other', portal: null }, 'connection_mismatch'],
       /the scope "Other", and the connection shared has "Monitoring"/,

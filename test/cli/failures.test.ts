@@ -45,7 +45,7 @@ function expectOneLine({ stdout, stderr }: CliResult, says: RegExp): void {
 
 describe('failing commands', () => {
   test.each<[string, RegExp]>([
-    ['pair nobody', /no connection nobody.*"latchkey connection list"/],
+    ['pair nobody', /no appliance or connection nobody.*"latchkey status"/],
     ['token wallbox', /wallbox is not paired.*"latchkey pair wallbox"/],
     ['appliance remove nobody --yes', /no appliance nobody.*"latchkey appliance list"/],
     ['appliance approve wallbox', /is not waiting for approval/],

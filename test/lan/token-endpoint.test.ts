@@ -101,9 +101,9 @@ describe('failed client authentication', () => {
     const { client_id, client_secret } = heater;
     const told = async (form: Record<string, string>, headers = {}) =>
       expectError(await newDevice().token({ ...GRANT, ...form }, headers), 401, 'invalid_client')['error_description'];
-    expect(await told({})).toContain('has no client_id and no client_secret: send both');
-    expect(await told({ client_id })).toContain('has no client_secret: send both');
-    expect(await told({ client_secret })).toContain('has no client_id: send both');
+    expect(await told({})).toContain('has no client_id and no client_secret: send client_id and client_secret');
+    expect(await told({ client_id })).toContain('has no client_secret: send client_id and client_secret');
+    expect(await told({ client_secret })).toContain('has no client_id: send client_id and client_secret');
     expect(await told({}, { authorization: `Bearer ${client_secret}` })).toContain('not that of HTTP Basic');
     expect(await told({ client_id, client_secret: 'wrong' })).toBe('the client_id or client_secret is wrong');
   });
@@ -139,6 +139,21 @@ describe('failed client authentication', () => {
     );
     rememberSecrets([client_secret]);
     expect((await stateOf()).refused).toBeUndefined();
+  });
+
+  it('the status says that an appliance with a key has sent a secret, and the response does not', async () => {
+    const pair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
+    const jwks = { keys: [await crypto.subtle.exportKey('jwk', pair.publicKey)] };
+    const { token } = await hub.ask((control) =>
+      control.request('invite', { name: 'solar', scope: null, portal: null, connection: null, ttl: 3600 }),
+    );
+    rememberSecrets([token]);
+    const client_id = String((await client.register({ jwks }, token))['client_id']);
+    const response = await newDevice().token({ ...GRANT, client_id, client_secret: 'wrong' });
+    const { error_description } = expectError(response, 401, 'invalid_client');
+    expect(error_description).toBe('the client_id or client_secret is wrong');
+    const { appliances } = await hub.status();
+    expect(appliances.find(({ name }) => name === 'solar')?.refused?.reason).toContain('authenticates with a key');
   });
 
   it.for(cases)('the token endpoint answers 401 invalid_client to %s', async ([, make]) => {

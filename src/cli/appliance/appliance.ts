@@ -313,7 +313,7 @@ EOF`,
 
 ${exampleVariables(hub, issued.token_endpoint, issued.ca_fingerprint, own)}
 
-${hasSeveral ? 'When its connections are paired, these commands get an access token of each' : 'When the appliance is paired, this command gets an access token for it'}:
+${hasSeveral ? 'These commands get an access token of each connection that is paired' : 'This command gets an access token for it, if it is paired'}:
 
   latchkey ca > latchkey-ca.pem
 ${commands.join('\n')}`);

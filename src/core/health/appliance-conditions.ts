@@ -109,7 +109,7 @@ const records = {
         : {
             message: `${subject(status)} requests tokens more than a hundred times as often as they expire`,
             advice:
-              'Nothing: the hub serves it as usual; its maker can let it keep each token until shortly before it expires (expires_in)',
+              'There is nothing to do: the hub serves it as usual; its maker can let it keep each token until shortly before it expires (expires_in)',
           },
   },
 } satisfies Readonly<Record<string, ApplianceConditionRecord>>;
@@ -122,7 +122,7 @@ function subject({ title, unusualConnection }: Pick<ApplianceStatus, 'title' | '
 /** Part of an advice. That of a declared appliance is where the configuration says. */
 function ifSecretIsLost({ name, declared }: ApplianceStatus, url: string): string {
   if (declared) return '';
-  return `; if its secret is lost, give it a new one: open ${url} or run "latchkey appliance rotate-secret ${name}"`;
+  return `; if its secret or key is lost, give it a new secret: open ${url} or run "latchkey appliance rotate-secret ${name}"`;
 }
 
 export type ApplianceConditionCode = keyof typeof records;

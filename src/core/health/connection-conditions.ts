@@ -57,7 +57,7 @@ export const PROBLEM_CONDITIONS: Readonly<Record<ProblemConditionCode, ProblemCo
   },
   portal_deferred: {
     ...waits,
-    advice: () => 'Nothing: the hub tries again when the portal allows it',
+    advice: () => 'There is nothing to do: the hub tries again when the portal allows it',
     statusLine: (portal) => `portal ${portal} asked the hub to wait`,
   },
   portal_rejected: {
@@ -98,7 +98,7 @@ export const PROBLEM_CONDITIONS: Readonly<Record<ProblemConditionCode, ProblemCo
   access_token_rejected: {
     ...waits,
     advice: () =>
-      'Nothing: the hub replaces a reported token at most once a minute. If the portal rejects the new ones as well, check the account and its permissions at the portal',
+      'There is nothing to do: the hub replaces a reported token at most once a minute. If the portal rejects the new ones as well, check the account and its permissions at the portal',
   },
   credentials_untried: {
     ...waits,
@@ -135,7 +135,7 @@ const stateRecords = {
         ? null
         : {
             message: `${label} waits for the portal's response`,
-            advice: `Nothing: the hub keeps asking, and ${url} shows the login link as soon as the portal gives one`,
+            advice: `There is nothing to do: the hub keeps asking, and ${url} shows the login link as soon as the portal gives one`,
           },
   },
   login_open: {

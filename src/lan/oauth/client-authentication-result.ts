@@ -4,7 +4,13 @@ import type { Appliance } from '../../core/appliances/appliance.ts';
 export type ClientAuthenticationResult =
   | { readonly kind: 'authenticated'; readonly appliance: Appliance }
   /** Wrong or missing credentials: 401 `invalid_client`; `appliance` if they name one that the hub knows. */
-  | { readonly kind: 'refused'; readonly description: string; readonly appliance?: Appliance | undefined }
+  | {
+      readonly kind: 'refused';
+      readonly description: string;
+      readonly appliance?: Appliance | undefined;
+      /** What the hub's owner sees; default: the description. */
+      readonly reason?: string;
+    }
   /**
    * More than one authentication method, or parameters that contradict each other (RFC 6749, 2.3): 400
    * `invalid_request`.
@@ -14,8 +20,8 @@ export type ClientAuthenticationResult =
   | { readonly kind: 'unavailable'; readonly description: string; readonly retryAfter: number };
 
 /** 401 `invalid_client`. @param appliance that the credentials name */
-export function invalidClient(description: string, appliance?: Appliance): ClientAuthenticationResult {
-  return { kind: 'refused', description, appliance };
+export function invalidClient(description: string, appliance?: Appliance) {
+  return { kind: 'refused', description, appliance } as const;
 }
 
 /** 400 `invalid_request`. */

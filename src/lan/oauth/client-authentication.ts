@@ -114,6 +114,8 @@ function authenticateBasic(
 
 const WRONG_CREDENTIALS = 'the client_id or client_secret is wrong';
 
+const HAS_KEY = 'it sends a client_secret, but authenticates with a key (private_key_jwt)';
+
 const NOT_BASIC = 'the Authorization header is not that of HTTP Basic with a client_id and a client_secret';
 
 /** What an appliance has to do whose library or configuration leaves its credentials out. */
@@ -123,7 +125,7 @@ function missingCredentials(
 ): ClientAuthenticationResult {
   const missing = Object.entries(parameters).flatMap(([name, value]) => (value === undefined ? [`no ${name}`] : []));
   return invalidClient(
-    `the request has ${missing.join(' and ')}: send both, in the Authorization header (HTTP Basic) or in the form`,
+    `the request has ${missing.join(' and ')}: send client_id and client_secret, in the Authorization header (HTTP Basic) or in the form`,
     appliance,
   );
 }
@@ -138,9 +140,10 @@ function authenticateSecret(
   const expected = appliance?.credentials.kind === 'secret' ? appliance.credentials.hash : null;
   let isValid = false;
   for (const secret of secrets) isValid = verifySecretHash(secret ?? '', expected) || isValid;
-  return isValid && appliance !== undefined
-    ? { kind: 'authenticated', appliance }
-    : invalidClient(WRONG_CREDENTIALS, appliance);
+  if (isValid && appliance !== undefined) return { kind: 'authenticated', appliance };
+  // Only the hub's owner learns that the client_id exists, and how its appliance authenticates.
+  const reason = appliance?.credentials.kind === 'keys' ? HAS_KEY : WRONG_CREDENTIALS;
+  return { ...invalidClient(WRONG_CREDENTIALS, appliance), reason };
 }
 
 /** Both parts are form-encoded before they are joined (RFC 6749, 2.3.1). */

@@ -88,7 +88,7 @@ function rejectClient(
     case 'refused': {
       const { remoteAddress = '' } = request.socket;
       if (client.appliance !== undefined)
-        service.recordRefusal(client.appliance, client.description, unmapIpv4(remoteAddress));
+        service.recordRefusal(client.appliance, client.reason ?? client.description, unmapIpv4(remoteAddress));
       const allowed = failureLimiter.take(remoteAddress);
       if (!allowed.ok) {
         reply.header('retry-after', allowed.retryAfter);

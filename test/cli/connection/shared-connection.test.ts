@@ -92,8 +92,11 @@ describe('commands for a shared connection', () => {
       ['appliance', 'add', 'lamp', '--connection', 'heating', '--portal', 'away'],
       /lamp is for the portal away, .* at home/,
     ],
-    [['appliance', 'move', 'wallbox', '--connection', 'nothing'], /no connection nothing: "latchkey connection list"/],
-    [['connection', 'remove', 'a/b'], /there is no connection a\/b/],
+    [
+      ['appliance', 'move', 'wallbox', '--connection', 'nothing'],
+      /no appliance or connection nothing: "latchkey status"/,
+    ],
+    [['connection', 'remove', 'a/b'], /there is no appliance or connection a\/b/],
     [['token', 'thermostat'], /the appliance thermostat uses the connection heating: name that one instead/],
   ])('the command %j fails with one clear line', async (args, problem) => {
     const { status, stdout, stderr } = await startOn(hub, ...args).ended;
