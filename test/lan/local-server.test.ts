@@ -74,7 +74,7 @@ describe('the port for programs on the same machine', () => {
 
   it('nothing else is there', async () => {
     await using program = new ProxyClient(port, '', { host: 'localhost' });
-    const { status, text } = await program.get('/', { 'x-ingress-path': undefined });
+    const { status, text } = await program.get('/', { 'x-ingress-path': undefined, accept: 'text/html' });
     expect({ status, text }).toEqual({ status: 404, text: expect.stringContaining(`:${hub.httpsPort}/`) });
   });
 

@@ -186,7 +186,7 @@ describe('the pages below the path of a reverse proxy', () => {
     const { headers } = await anna.post('/appliances/pump/pair', { csrf });
     const pairing = String(headers['location']).slice(BASE_PATH.length);
     for (const path of [...paths, pairing]) {
-      const page = await anna.get(path);
+      const page = await anna.get(path, { accept: 'text/html' });
       expect(page.headers, path).toMatchObject({ 'x-frame-options': 'SAMEORIGIN', 'cache-control': 'no-store' });
       expect(page.headers['content-security-policy'], path).toMatch(/(^|; )frame-ancestors 'self'(;|$)/);
       expect(page.headers['set-cookie'], path).toBeUndefined();
