@@ -12,10 +12,9 @@ export interface MessagePage {
   readonly severity: DisplaySeverity;
   readonly heading: string;
   readonly text: string;
-  /** A command to run on the hub next. */
-  readonly command?: string;
   /** The browser reloads the page after this many seconds. */
   readonly reloadAfter?: number;
+  /** Where to go on; shown as a button. */
   readonly link?: { readonly href: string; readonly text: string };
 }
 
@@ -108,10 +107,9 @@ export function sendMessagePage(
   context: PageContext,
   message: MessagePage,
 ): FastifyReply {
-  const { text, command, link, ...page } = message;
-  const commandLine = command === undefined ? '' : html`<p><code>${command}</code></p>`;
-  const linkLine = link === undefined ? '' : html`<p><a href="${link.href}">${link.text}</a></p>`;
-  return sendPublicPage(reply, status, context, { ...page, body: html`<p>${text}</p>!${commandLine}!${linkLine}` });
+  const { text, link, ...page } = message;
+  const linkLine = link === undefined ? '' : html`<p><a class="button" href="${link.href}">${link.text}</a></p>`;
+  return sendPublicPage(reply, status, context, { ...page, body: html`<p>${text}</p>!${linkLine}` });
 }
 
 /**

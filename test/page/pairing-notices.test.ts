@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { PairingFailureReason } from '../../src/core/pairings/pairing.ts';
-import { pairingMessage } from '../../src/page/callback/pairing-messages.ts';
+import { isFixedByNewPairing, pairingMessage } from '../../src/page/callback/pairing-messages.ts';
 import { de } from '../../src/page/texts/de.ts';
 import { en } from '../../src/page/texts/en.ts';
 import { userCodeConfirmationPage } from '../../src/page/user-code/user-code-pages.ts';
@@ -19,30 +19,27 @@ const failed = (reason: PairingFailureReason) => ({ kind: 'ended', result: { kin
 
 describe('the message of a failed pairing', () => {
   test.each([
-    ['refused_by_user', 'or the portal refused it. Start'],
-    ['expired', 'The time for this login has expired. Start'],
+    ['refused_by_user', 'or the portal refused it. '],
+    ['expired', 'The time for this login has expired. '],
     ['portal_rejected', 'If this happens again, check the hub’s configuration.'],
   ] as const)(
     'the message of a pairing that failed as %s says to start again at the hub or on the appliance',
     (reason, text) => {
       const ofInstaller = pairingMessage(samplePairing(failed(reason)), WALLBOX, en);
       expect(ofInstaller.text).toContain(text);
-      expect(ofInstaller).toMatchObject({
-        text: expect.stringContaining('on the hub’s page'),
-        command: 'latchkey pair wallbox',
-      });
+      expect(ofInstaller.text).toContain('try again on the hub’s page');
+      expect(isFixedByNewPairing(samplePairing(failed(reason)))).toBe(true);
       const ofAppliance = pairingMessage(samplePairing(failed(reason), { device }), WALLBOX, en);
       expect(ofAppliance.text).toContain(text);
       expect(ofAppliance.text).toContain('on the appliance');
-      expect(ofAppliance).not.toHaveProperty('command');
     },
   );
 
   test('the message of a pairing that was replaced or misconfigured does not suggest to start again', () => {
     for (const reason of ['replaced', 'misconfigured'] as const) {
-      const notice = pairingMessage(samplePairing(failed(reason)), WALLBOX, en);
-      expect(notice).not.toHaveProperty('command');
-      expect(notice.text).not.toMatch(/start connecting again/i);
+      const pairing = samplePairing(failed(reason));
+      expect(isFixedByNewPairing(pairing)).toBe(false);
+      expect(pairingMessage(pairing, WALLBOX, en).text).not.toMatch(/try again/i);
     }
   });
 });
@@ -63,12 +60,11 @@ describe('the message about a login that several appliances share', () => {
     );
   });
 
-  test('the message names the login if no appliance uses it, and the command that connects it again', () => {
+  test('the message names the login if no appliance uses it', () => {
     const unused = { ...NETATMO, users: [] };
     expect(pairingMessage(paired, unused, en)).toMatchObject({ heading: 'Login “Netatmo” is connected' });
     expect(pairingMessage(samplePairing(failed('expired')), unused, en)).toMatchObject({
       heading: 'Login “Netatmo” is not connected',
-      command: 'latchkey pair netatmo',
     });
   });
 });

@@ -49,6 +49,20 @@ async function withLink(path: string): Promise<{ text: string; link: string }> {
 
 const stateOf = (link: string) => new URL(link).searchParams.get('state') ?? '';
 
+it('the result page of the last login of a batch names its success first, even if another login was refused', async () => {
+  await hub.addAppliance('z-last', 'Monitoring');
+  const batch = target(await send('/pair-all'));
+  const logIn = async (deny: boolean) => {
+    const { location } = await emulator.login({ state: stateOf((await withLink(batch)).link), user: 'demo', deny });
+    return (await request(location, { headers: sentBrowser(await visitor.get(batch)) })).body.text();
+  };
+  expect(await logIn(true)).toContain(`class="button" href="${visitor.origin}${batch}">Try again</a>`);
+  await send(`${batch}/next`);
+  expect(await logIn(false)).toMatch(
+    new RegExp(`<h1>z-last is connected</h1>.*1 of 2 logins is done.*<b>${name}</b>: .*did not allow`, 's'),
+  );
+});
+
 it('the page of a pairing shows link, QR code and time left, leads a second start to it, and can cancel it', async () => {
   const path = target(await send(`/appliances/${name}/pair`));
   expect(path).toMatch(/^\/pairings\/[\w-]+$/);

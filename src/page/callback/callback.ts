@@ -13,7 +13,7 @@ import { type PageContext, pageContext } from '../page-context.ts';
 import { pairingBatchPath, pairingPath } from '../paths.ts';
 import { sendToPortal } from '../portal-link.ts';
 import type { Texts } from '../texts/en.ts';
-import { loginMessage, pairingMessage } from './pairing-messages.ts';
+import { isFixedByNewPairing, loginMessage, pairingMessage } from './pairing-messages.ts';
 
 /**
  * The cookie of a browser that brought an accepted code of a pairing batch: for an hour it may continue with the next
@@ -158,7 +158,8 @@ function sendResult(
   }
   // This may be the window in which the installer followed the login link from the hub's page: it leads back there.
   const isLinked = pairing.step.kind === 'ended' && isInstallerInitiated(pairing);
-  const link = { href: resultUrl, text: context.texts.batch.openHubPage };
+  const { batch, code } = context.texts;
+  const link = { href: resultUrl, text: isFixedByNewPairing(pairing) ? code.tryAgain : batch.openHubPage };
   return sendMessagePage(reply, 200, context, {
     ...pairingMessage(pairing, found, context.texts),
     ...(isLinked && { link }),
@@ -199,8 +200,8 @@ function batchResultPage(
       body: html`!${about}<p>${result.reasons[step.result.reason]}</p>!${buttons}!${toHub}`,
     };
   }
+  const heading = sentenceAbout(paired, allTexts, result.connected);
   if (current !== null) {
-    const heading = sentenceAbout(paired, allTexts, result.connected);
     return { heading, severity: 'good', hasForm: true, body: html`!${about}!${buttons}!${toHub}` };
   }
   const { done, all } = countLogins(batch);
@@ -211,11 +212,8 @@ function batchResultPage(
   const skippedList = batch.skipped.map(
     ({ name, reason }) => html`<p><b>${titleOf(name)}</b>: ${texts.reasons[reason]}</p>`,
   );
-  return {
-    heading: texts.someConnected(done, all),
-    severity: 'neutral',
-    body: html`!${skippedList}!${toHub}`,
-  };
+  const body = html`!${about}<p>${texts.someConnected(done, all)}</p>!${skippedList}!${toHub}`;
+  return { heading, severity: 'good', body };
 }
 
 /** The page if the portal sent no link for the next appliance in time. */

@@ -89,14 +89,10 @@ function failureMessage(
   allTexts: Texts,
 ): MessagePage {
   const { result: texts } = allTexts;
-  const text = `${texts.reasons[reason]} ${nextStep(reason, byAppliance, texts.nextSteps)}`;
-  const command =
-    byAppliance || NOT_FIXED_BY_NEW_PAIRING.includes(reason) ? {} : { command: `latchkey pair ${paired.connection}` };
   return {
     severity: 'bad',
     heading: sentenceAbout(paired, allTexts, texts.notConnected),
-    text,
-    ...command,
+    text: `${texts.reasons[reason]} ${nextStep(reason, byAppliance, texts.nextSteps)}`,
   };
 }
 
@@ -124,3 +120,10 @@ const NOT_FIXED_BY_NEW_PAIRING: readonly PairingFailureReason[] = [
   'misconfigured',
   'client_unknown',
 ];
+
+/** Whether a pairing has failed, and the same login may work in a new one. */
+export function isFixedByNewPairing({ step }: Pairing): boolean {
+  return (
+    step.kind === 'ended' && step.result.kind === 'failed' && !NOT_FIXED_BY_NEW_PAIRING.includes(step.result.reason)
+  );
+}

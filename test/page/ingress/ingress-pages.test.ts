@@ -275,7 +275,7 @@ describe('a form below the path of a reverse proxy', () => {
   it('a rejected form leads back to the page that it was on, below the path', async () => {
     const back = async (referer: string) => {
       const { text } = await anna.post('/registration/open', {}, { referer });
-      return unescapeHtml(/<a href="([^"]*)">/.exec(text)?.[1] ?? '');
+      return unescapeHtml(/<a class="button" href="([^"]*)">/.exec(text)?.[1] ?? '');
     };
     expect(await back(`${origin}${BASE_PATH}/appliances/pump?x=1`)).toBe(`${BASE_PATH}/appliances/pump?x=1`);
     expect(await back(`${origin}/elsewhere`)).toBe(`${BASE_PATH}/`);

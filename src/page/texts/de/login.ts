@@ -93,7 +93,7 @@ export const result: typeof english.result = {
   },
   nextSteps: {
     startOnAppliance: 'Starten Sie am Gerät einen neuen Verbindungsversuch.',
-    startAtHub: 'Starten Sie auf der Seite des Hubs einen neuen Verbindungsversuch.',
+    startAtHub: 'Auf der Seite des Hubs können Sie es noch einmal versuchen.',
     ifAgain: 'Wenn das wieder passiert, prüfen Sie die Konfiguration des Hubs.',
     otherLink: 'Verwenden Sie den neueren Link.',
     checkConfiguration: 'Prüfen Sie die Konfiguration des Hubs.',

@@ -102,7 +102,7 @@ export const result = {
   /** What to do next, for a pairing that the appliance started and for one that the installer started. */
   nextSteps: {
     startOnAppliance: 'Start connecting again on the appliance.',
-    startAtHub: 'Start connecting again on the hub’s page.',
+    startAtHub: 'You can try again on the hub’s page.',
     ifAgain: 'If this happens again, check the hub’s configuration.',
     otherLink: 'Use the newer link.',
     checkConfiguration: 'Check the hub’s configuration.',
