@@ -16,9 +16,10 @@ import type { Notice, NoticeCode } from '../core/health/notice.ts';
 import { capitalize } from '../core/letter-case.ts';
 import { USER_CODE_FORMAT } from '../core/letter-code.ts';
 import type { Named } from '../core/name.ts';
-import { credentialsAdvice } from './callback/pairing-messages.ts';
+import { credentialsAdvice, credentialsForm } from './callback/pairing-messages.ts';
 import { joinTitles, renewalText, titlesOf } from './connection-names.ts';
 import type { DisplaySeverity } from './elements.ts';
+import { appliancePath } from './paths.ts';
 import type { Texts } from './texts/en.ts';
 
 /** The state of an appliance or a connection in the words of the page. */
@@ -48,6 +49,8 @@ export interface LoginHealth {
   readonly needsAttention: boolean;
   /** Sentences that say what is wrong and what to do. */
   readonly advice: readonly string[];
+  /** The page that helps, unless that is a login at the portal; null if there is none. */
+  readonly remedy: { readonly href: string; readonly text: string } | null;
 }
 
 /** The most severe first. */
@@ -172,7 +175,8 @@ export function conditionText(
 }
 
 /** What the health of an appliance and of a connection is derived from. */
-type HealthInput = LoginStatus & Pick<ApplianceStatus, 'waitingForApproval' | 'unusualConnection'>;
+type HealthInput = LoginStatus &
+  Pick<ApplianceStatus, 'name' | 'declared' | 'waitingForApproval' | 'unusualConnection'>;
 
 /** @param subject what the sentences are about; `subjectOf`: what that about a condition is about; `own`: the login is its own */
 function loginHealth(
@@ -207,7 +211,29 @@ function loginHealth(
       : []),
     ...(wantedScope === undefined ? [] : [states.scopeChanged]),
   ];
-  return { kind, severity: displaySeverity(mostSevere), needsAttention: mostSevere?.severity === 'error', advice };
+  const needsAttention = mostSevere?.severity === 'error';
+  const remedy = remedyOf(login, conditions, texts);
+  return { kind, severity: displaySeverity(mostSevere), needsAttention, advice, remedy };
+}
+
+function remedyOf(
+  { name, declared, credentialLocation, pairingFailed }: HealthInput,
+  conditions: readonly Condition[],
+  { portal, appliance }: Texts,
+): LoginHealth['remedy'] {
+  const form =
+    credentialLocation !== undefined && conditions.some(({ code }) => isClientRejected(code, pairingFailed))
+      ? credentialsForm(credentialLocation)
+      : null;
+  if (form !== null) return { href: form, text: portal.again };
+  const needsSecret = conditions.some(({ code }) => code === 'appliance_refused' || code === 'without_credentials');
+  return needsSecret && !declared ? { href: appliancePath(name, 'rotate-secret'), text: appliance.newSecret } : null;
+}
+
+/** Whether a condition of a connection says that its portal does not accept the hub as its client. */
+export function isClientRejected(code: Condition['code'], pairingFailed: LoginStatus['pairingFailed']): boolean {
+  const reason = code === 'pairing_failed' ? pairingFailed?.reason : code;
+  return reason === 'misconfigured' || reason === 'client_unknown';
 }
 
 /** What is open although the connection has a grant: a new login, or an appliance that asks whether it may use it. */
@@ -268,12 +294,14 @@ const HEADLINE_RULES: Readonly<
 > = {
   error: [
     ['needsLogin', (one) => groupOf(one) === 'needs pairing'],
+    ['clientRejected', ({ code }) => code === 'misconfigured'],
     ['needsAttention', () => true],
   ],
   warning: [
     ['notRefreshed', (one) => groupOf(one) === 'retrying' && one.code !== 'access_token_rejected'],
     ['waitsForAccess', ({ code }) => code === 'access_token_rejected'],
     ['needsApproval', (one) => groupOf(one) === 'waits for approval'],
+    ['refused', ({ code }) => code === 'appliance_refused'],
     ['needsAttention', () => true],
   ],
   info: [

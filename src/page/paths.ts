@@ -31,18 +31,24 @@ export function addAppliancePath(connection?: string): string {
   return connection === undefined ? '/appliances/add' : `/appliances/add?login=${encodeURIComponent(connection)}`;
 }
 
-/** The page that says that a portal was added, when the hub runs with it. @param reload the id of the reload that it waits for */
-export function portalAddedPath(cloud: string, name: string, check: string, reload: string): string {
-  return `/portals/added?${new URLSearchParams({ cloud, name, check, reload })}`;
+/**
+ * The page that says that a portal was added, or its data saved, when the hub runs with it.
+ * @param members `reload`: the id of the reload that it waits for; `again` if the portal was there before
+ */
+export function portalAddedPath(
+  members: Readonly<Record<'cloud' | 'name' | 'check' | 'reload', string> & { again?: 'yes' }>,
+): string {
+  return `/portals/added?${new URLSearchParams(members)}`;
 }
 
-/**
- * The form that adds a portal.
- * @param cloud the name of a preset, `helper` or `other`
- * @param again the name of the added portal whose data it takes again; left out for a new one
- */
-export function addPortalPath(cloud: string, again?: string): string {
-  return `/portals/add?${new URLSearchParams({ cloud, ...(again !== undefined && { again }) })}`;
+/** The form that adds a portal. @param cloud the name of a preset, `helper` or `other` */
+export function addPortalPath(cloud: string): string {
+  return `/portals/add?${new URLSearchParams({ cloud })}`;
+}
+
+/** The form that takes the data of an added portal again. */
+export function portalAgainPath(name: string): string {
+  return `/portals/add?${new URLSearchParams({ again: name })}`;
 }
 
 /** The page of a user code. */

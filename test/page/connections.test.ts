@@ -297,9 +297,14 @@ describe('the approval of an appliance that asks to join', () => {
     await using client = await HubClient.of(hub);
     const registered = await client.register({ client_name: `sensor ${made}`, scope: 'Monitoring' });
     const [id, name] = [String(registered['client_id']), String(registered['client_name'])];
+    const other = `other-${made}`;
+    await hub.addConnection(other, 'Monitoring openid');
     const { text } = await visitor.get('/');
     expect(text).toContain(`<select id="login-${name}" name="connection"`);
     expect(text).toContain(`<option value="${login}">${login}</option>`);
+    expect(text).toContain('Not offered, because their permissions differ: ');
+    const mismatch = await send(`/appliances/${name}/approve`, { client_id: id, connection: other });
+    expect([mismatch.status, mismatch.text]).toEqual([400, expect.stringContaining(`id="login-${name}-problem">`)]);
     const approved = await send(`/appliances/${name}/approve`, { client_id: id, connection: login });
     expect(redirectOf(approved)).toEqual([303, `/appliances/${name}`]);
     expect((await hub.appliance(name)).connection).toBe(login);
@@ -320,12 +325,12 @@ describe('the approval of an appliance that asks to join', () => {
       // A login at another portal than the first one is offered, too.
       expect(text).toContain('<option value="heating">');
     }
-    for (const [portal, why] of [
-      ['', 'Choose the portal of this appliance.'],
-      ['third', 'The hub does not have this portal.'],
+    for (const [portal, status, why] of [
+      ['', 400, 'id="portal-sensor-problem">Choose the portal of this appliance.'],
+      ['third', 409, 'The hub does not have this portal.'],
     ] as const)
       expect(await person.post('/appliances/sensor/approve', { ...fields, portal })).toMatchObject({
-        status: 409,
+        status,
         text: expect.stringContaining(why),
       });
     await person.post('/appliances/sensor/approve', { ...fields, portal: 'second' });

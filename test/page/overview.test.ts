@@ -77,7 +77,7 @@ describe("the hub's health on the overview", () => {
       [appliance('car', { unusualUsage: 'silent' }), appliance('boiler', { unusualUsage: 'silent' })],
       '2 appliances have not fetched their access for a week or longer.',
     ],
-    ['one asks with a wrong secret', [appliance('car', { refused: REFUSED })], 'car needs attention.'],
+    ['one asks with a wrong secret', [appliance('car', { refused: REFUSED })], 'car asks with wrong credentials.'],
     ['one must be paired again', [appliance('car'), refused('wallbox')], 'wallbox needs a new login.'],
     [
       'several with the same title need a person',
@@ -109,7 +109,7 @@ describe("the hub's health on the overview", () => {
     [
       'the portal refuses the hub itself',
       [appliance('car', { state: 'retrying', problem: problem('misconfigured') })],
-      'car needs attention.',
+      'car: The portal does not accept the hub’s credentials.',
     ],
   ])("the overview states the hub's health in one sentence if %s", ([, appliances, sentence]) => {
     expect(health(page(appliances))).toBe(sentence);
@@ -215,6 +215,17 @@ describe('the card of an appliance on the overview', () => {
     const ill = appliance('car', { state: 'retrying', problem: problem('misconfigured'), credentialLocation });
     for (const word of ['The portal does not accept', 'systemctl restart', 'portals.home.client_id', secretFile])
       expect(page([ill])).toContain(word);
+  });
+
+  it('the card of what a login cannot mend has the button that leads to the form that can', () => {
+    const leadsTo = (one: Partial<ApplianceStatus>) =>
+      /class="button primary" id="fix-pair-car" href="([^"]+)"/.exec(page([appliance('car', one)]))?.[1];
+    const rejected = { state: 'retrying', problem: problem('misconfigured') } as const;
+    const credentialLocation = { portal: 'home', appliedBy: 'enter_again' } as const;
+    expect(leadsTo({ ...rejected, credentialLocation })).toBe('/portals/add?again&#61;home');
+    expect(leadsTo({ ...rejected, credentialLocation: { portal: 'home' } })).toBeUndefined();
+    expect(leadsTo({ refused: REFUSED })).toBe('/appliances/car/rotate-secret');
+    expect(leadsTo({ refused: REFUSED, declared: true })).toBeUndefined();
   });
 
   it('the card of an unpaired appliance shows why and when its last pairing failed', () => {
@@ -329,7 +340,10 @@ describe('a login that several appliances share on the overview', () => {
       { state: 'retrying', problem: problem('portal_unreachable') },
       'The access of the login “netatmo” could not be refreshed; the hub keeps trying.',
     ],
-    [{ state: 'retrying', problem: problem('misconfigured') }, 'The login “netatmo” needs attention.'],
+    [
+      { state: 'retrying', problem: problem('misconfigured') },
+      'The login “netatmo”: The portal does not accept the hub’s credentials.',
+    ],
     [{ ...needsLogin, users: [] }, 'The login “netatmo” must be renewed.'],
   ])("the overview states the hub's health in one sentence if a shared login is %j", ([changes, sentence]) => {
     expect(health(pageWith(shared(changes)))).toBe(sentence);

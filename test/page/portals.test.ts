@@ -89,7 +89,7 @@ it('a form for an unknown cloud leads to the list of clouds', async () => {
 it('the form says beside the field what is missing or wrong, and never shows a secret again', async () => {
   for (const [fields, status, text] of [
     [{ client_secret: '' }, 400, 'This is missing.'],
-    [{ client_id: 'no-uuid' }, 400, 'This is not valid. Compare it'],
+    [{ client_id: 'no-uuid' }, 400, 'It has 36 characters, as 0f4b3c52-'],
     [{ base_url: 'portal.example/login' }, 400, 'The address has nothing after its name'],
     [{ base_url: 'http://portal.example' }, 400, 'The address must begin with “https://”.'],
     [{ client_secret: 'another-secret' }, 409, 'The portal does not accept this client ID with this secret.'],
@@ -138,7 +138,7 @@ it('the pages that change or remove a cloud say at once that the configuration d
     ['declared', 409, 'can only be changed there'],
     ['gone', 404, 'Somebody has removed this portal.'],
   ] as const)
-    for (const path of [`/portals/${name}/remove`, `/portals/add?cloud=tado&again=${name}`]) {
+    for (const path of [`/portals/${name}/remove`, `/portals/add?again=${name}`]) {
       const { status, text } = await visitor.get(path);
       expect([status, text]).toEqual([code, expect.stringContaining(why)]);
       expect(text).not.toContain('action="/portals/');
@@ -166,17 +166,20 @@ it('a cloud is added once, however often its form is sent, and is removed after 
   const { host } = new URL(emulator.frontendUrl);
   expect(card).toMatch(new RegExp(`^><h2>${host}</h2>.*Address</dt><dd>${emulator.frontendUrl}</dd>`, 's'));
   expect(card.split('</li>', 1)[0]).not.toContain('Redirect address');
-  const again = await visitor.get('/portals/add?cloud=helper&again=home');
+  const again = await visitor.get('/portals/add?again=home');
   expect(again.text).toContain(`Enter the data of ${host} again`);
   expect(again.text).toContain(`name="base_url" value="${emulator.baseUrl}"`);
   expect(again.text).toContain(`name="client_id" value="${emulator.clientId}"`);
   expect(again.text).toContain('name="client_secret" value=""');
 
-  await hub.addAppliance('wallbox', 'Monitoring', 'home');
   const question = await visitor.get('/portals/home/remove');
   expect(question.text).toContain('The hub deletes what was entered for this portal.');
-  const inUse = await send('/portals/home/remove');
-  expect(inUse).toMatchObject({ status: 409, text: expect.stringContaining('still log in at this portal') });
+  await hub.addAppliance('wallbox', 'Monitoring', 'home');
+  const used = (await visitor.get('/portals')).text;
+  expect(used).toContain('Used by wallbox. To remove this portal');
+  expect(used).not.toContain('/portals/home/remove');
+  for (const inUse of [await visitor.get('/portals/home/remove'), await send('/portals/home/remove')])
+    expect(inUse).toMatchObject({ status: 409, text: expect.stringContaining('still use this portal') });
   await hub.ask((control) => control.request('removeAppliance', { name: 'wallbox' }));
   expect(target(await send('/portals/home/remove'))).toEqual([303, '/']);
   await until(['declared']);

@@ -2,7 +2,7 @@ import { html } from 'ghtml';
 import type { ConnectionStatus } from '../../core/connections/connection-status.ts';
 import { checkScope } from '../../core/connections/scope.ts';
 import { Failure, type FailureCode } from '../../core/failure.ts';
-import { checkTitle, MAX_TITLE_LENGTH, type Named } from '../../core/name.ts';
+import { checkTitle, type Named } from '../../core/name.ts';
 import type { Random } from '../../core/random.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import type { PageServices } from '../administration-view.ts';
@@ -192,7 +192,7 @@ export function renderApplianceForm(
   const portal = { id: 'portal', label: adding.portal, hint: null, problem: problems.portal, onlyForOwn: true };
   const login = { selected: typed.connection, hint: connectionChoice.hint, problem: problems.connection };
   const content = html`<input type="hidden" name="form" value="${token}">
-!${renderTextField(name, typed.name, MAX_TITLE_LENGTH, !isScopeFocused)}
+!${renderTextField(name, typed.name, 1000, !isScopeFocused)}
 !${connections.length === 0 ? '' : renderConnectionChoice(texts, 'connection', connections, login)}
 !${renderPortalChoice(portal, portals, typed.portal, texts)}
 !${renderTextField(scope, typed.scope, 1000, isScopeFocused)}

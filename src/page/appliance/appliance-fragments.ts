@@ -10,15 +10,15 @@ import {
   type LoginStatus,
 } from '../../core/connections/connection-status.ts';
 import { keysOf } from '../../core/keys.ts';
-import type { Named } from '../../core/name.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { type FieldValue, fieldTime, type StatusField } from '../../core/status-field.ts';
+import { joinTitles } from '../connection-names.ts';
 import { dateTimeElement, icon, pastTimeElement, timeElement } from '../elements.ts';
 import { type LoginHealth, userCodeOf } from '../health.ts';
 import { csrfForm } from '../installer-page.ts';
 import { appliancePath, approvalPath, connectionPath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
-import { renderConnectionChoice, renderPortalChoice } from './connection-choice.ts';
+import { type ApprovalForm, renderConnectionChoice, renderPortalChoice } from './connection-choice.ts';
 
 /**
  * The state of an appliance or a connection as text and icon, and what to do.
@@ -146,7 +146,7 @@ function renderComparison({ states }: Texts, { comparisonCode, address }: Pendin
 
 /**
  * The button for an appliance's next step; nothing if none is needed.
- * @param offered what it could use, if it waits for approval: connections, or a login of its own at one of the portals
+ * @param approval returns the form, if it waits for approval
  * @param portalTitle null: the button does not name the portal
  * @returns HTML
  */
@@ -155,7 +155,7 @@ export function renderNextAction(
   session: PageSession,
   appliance: ApplianceStatus,
   health: LoginHealth,
-  offered: { readonly connections: readonly ConnectionStatus[]; readonly portals: readonly Named[] },
+  approval: () => ApprovalForm,
   portalTitle: PortalTitle = null,
 ): string {
   const { name, clientId, waitingForApproval, connection, connections } = appliance;
@@ -168,16 +168,22 @@ export function renderNextAction(
       portalTitle,
     });
   }
+  const { connections: offered, others, portals, connection: selected = '', problems = {} } = approval();
+  const { hint, notOffered } = texts.connectionChoice;
   const choice =
-    offered.connections.length === 0
+    offered.length === 0
       ? ''
-      : renderConnectionChoice(texts, `login-${name}`, offered.connections, {
-          selected: '',
-          hint: texts.connectionChoice.hint,
-        });
-  const portal = { id: `portal-${name}`, label: texts.adding.portal, hint: null, onlyForOwn: true };
+      : renderConnectionChoice(texts, `login-${name}`, offered, { selected, hint, problem: problems.connection });
+  const portal = {
+    id: `portal-${name}`,
+    label: texts.adding.portal,
+    hint: null,
+    problem: problems.portal,
+    onlyForOwn: true,
+  };
   const approve = html`<input type="hidden" name="client_id" value="${clientId}">!${choice}
-!${renderPortalChoice(portal, offered.portals, '', texts)}
+!${others.length === 0 ? '' : html`<p class="hint">${notOffered(joinTitles(others, texts))}</p>`}
+!${renderPortalChoice(portal, portals, '', texts)}
 <button class="primary" id="approve-${name}">${overview.approve}</button>`;
   return html`!${renderComparison(texts, waitingForApproval)}
 <div class="actions">!${csrfForm(session, appliancePath(name, 'approve'), approve, 'stack')}
@@ -185,7 +191,7 @@ export function renderNextAction(
 }
 
 /**
- * The button that leads to the login at the portal, if one is needed or open; nothing otherwise.
+ * The button that leads to the login at the portal, if one is needed or open, or to another page that helps.
  * @param form the path of the form that starts a pairing, the id of its button, and what that calls the portal
  * @returns HTML
  */
@@ -193,12 +199,15 @@ export function renderPairAction(
   { overview }: Texts,
   session: PageSession,
   { authorizeUrl, state, portal }: LoginStatus,
-  { kind }: LoginHealth,
+  { kind, remedy }: LoginHealth,
   { action, id, portalTitle }: { readonly action: string; readonly id: string; readonly portalTitle: PortalTitle },
 ): string {
+  const other =
+    remedy === null ? '' : html`<a class="button primary" id="fix-${id}" href="${remedy.href}">${remedy.text}</a>`;
   const pairForm = (text: keyof Texts['overview']['at']) => {
     const label = portalTitle === null ? overview[text] : overview.at[text](portalTitle(portal));
-    return csrfForm(session, action, html`<button class="primary" id="${id}">${label}</button>`);
+    const button = html`<button class="${remedy === null ? 'primary' : ''}" id="${id}">${label}</button>`;
+    return html`!${other}!${csrfForm(session, action, button)}`;
   };
   if (authorizeUrl !== undefined) {
     const userCode = state === 'active' || state === 'retrying' ? userCodeOf(authorizeUrl) : null;
@@ -207,5 +216,5 @@ export function renderPairAction(
       : html`<a class="button primary" id="${id}" href="${approvalPath(userCode)}">${overview.decide}</a>`;
   }
   if (kind === 'not_connected') return pairForm('connect');
-  return kind === 'log_in_again' ? pairForm('connectAgain') : '';
+  return kind === 'log_in_again' ? pairForm('connectAgain') : other;
 }

@@ -10,7 +10,6 @@ import type { HistoryEntry } from '../../core/reports/history.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { findAppliance, type PageServices } from '../administration-view.ts';
 import { titlesOf } from '../connection-names.ts';
-import { sendNothingChanged } from '../failures.ts';
 import { applianceHealth } from '../health.ts';
 import { pathParameter } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
@@ -29,21 +28,26 @@ import {
   usageRows,
 } from './appliance-fragments.ts';
 import { confirmationPage, removalConfirmation } from './confirmations.ts';
-import { connectionsFor, renderOtherPermissions, usedConnections } from './connection-choice.ts';
+import { type ApprovalForm, approvalForm, renderOtherPermissions, usedConnections } from './connection-choice.ts';
 import { renderHistory } from './history.ts';
 import { serveMove } from './move.ts';
 
 /** Serves the page of each appliance, and its forms. */
 export function serveAppliances(guard: AuthenticatedRoutes, { administration, clock }: PageServices): void {
-  async function sendAppliancePage(req: AuthenticatedRequest): Promise<FastifyReply> {
+  /** @param rejected what is wrong with an approval */
+  async function sendAppliancePage(req: AuthenticatedRequest, rejected?: RejectedApproval): Promise<FastifyReply> {
     const { appliance, status } = await findAppliance(req, administration);
     const history = await administration.history(appliance.connection);
     const view = { appliance, status, portals: administration.portals(), history, now: clock.now().wall };
-    return sendInstallerPage(req, 200, appliancePage(view, req.context, req.session));
+    return sendInstallerPage(
+      req,
+      rejected === undefined ? 200 : 400,
+      appliancePage({ ...view, rejected }, req.context, req.session),
+    );
   }
 
-  guard.page('/appliances/:name', sendAppliancePage);
-  guard.page('/appliances/:name/', sendAppliancePage);
+  guard.page('/appliances/:name', (req) => sendAppliancePage(req));
+  guard.page('/appliances/:name/', (req) => sendAppliancePage(req));
   guard.page('/appliances/:name/remove', async (req) => {
     const { appliance, status } = await findAppliance(req, administration);
     if (appliance.declared) throw new Failure('appliance_declared', appliance.name);
@@ -55,7 +59,11 @@ export function serveAppliances(guard: AuthenticatedRoutes, { administration, cl
     await submission.administration.removeAppliance(pathParameter(submission, 'name'));
     return submission.reply.redirect('/', 303);
   });
-  guard.form('/appliances/:name/approve', (submission) => approve(submission, administration));
+  guard.form('/appliances/:name/approve', async (submission) => {
+    const rejected = await approve(submission, administration);
+    if (rejected !== null) return sendAppliancePage(submission, rejected);
+    return submission.reply.redirect(appliancePath(pathParameter(submission, 'name')), 303);
+  });
   serveMove(guard, administration);
   serveRenaming(guard, '/appliances/:name/rename', async (req) => {
     const { title } = (await findAppliance(req, administration)).appliance;
@@ -64,12 +72,17 @@ export function serveAppliances(guard: AuthenticatedRoutes, { administration, cl
   });
 }
 
-/** Approves the appliance that the page showed, found by its client ID: another one may have its name by now. */
+type RejectedApproval = Pick<ApprovalForm, 'connection' | 'problems'>;
+
+/**
+ * Approves the appliance that the page showed, found by its client ID: another one may have its name by now.
+ * @returns what is wrong with the form; null if nothing is
+ */
 async function approve(
   submission: FormSubmission,
   administration: Pick<Administration, 'status' | 'portals'>,
-): Promise<FastifyReply> {
-  const { form, reply, context } = submission;
+): Promise<RejectedApproval | null> {
+  const { form, context } = submission;
   const name = pathParameter(submission, 'name');
   const { appliances, connections } = await administration.status();
   const appliance = appliances.find((one) => one.name === name && one.clientId === form.get('client_id'));
@@ -78,17 +91,17 @@ async function approve(
   const connection = form.get('connection') || null;
   const portals = connection === null ? administration.portals() : [];
   const portal = portals.length > 1 ? (form.get('portal') ?? '') : null;
-  if (portal === '') return sendNothingChanged(submission, context.texts.adding.portalMissing);
+  if (portal === '') return { problems: { portal: context.texts.adding.portalMissing } };
   try {
     if (waitingForApproval !== undefined)
       await submission.administration.approveAppliance(name, waitingForApproval.comparisonCode, connection, portal);
-    return reply.redirect(appliancePath(name), 303);
+    return null;
   } catch (error) {
     const offered = connections.find((one) => one.name === connection);
     if (!(error instanceof Failure && error.code === 'connection_mismatch') || offered === undefined) throw error;
     const { mismatch, noPermissions } = context.texts.connectionChoice;
     const text = mismatch(title, scope ?? noPermissions, offered.title, offered.scope ?? noPermissions);
-    return sendNothingChanged(submission, text);
+    return { connection: offered.name, problems: { connection: text } };
   }
 }
 
@@ -100,11 +113,13 @@ interface ApplianceView {
   readonly history: readonly HistoryEntry[];
   /** The hub's wall clock, in ms since 1970. */
   readonly now: number;
+  /** An approval of it with something wrong; left out otherwise. */
+  readonly rejected?: RejectedApproval | undefined;
 }
 
 /** The page of one appliance: its state, its actions and its history. */
 export function appliancePage(view: ApplianceView, { texts }: PageContext, session: PageSession): InstallerPage {
-  const { appliance, status, portals, history, now } = view;
+  const { appliance, status, portals, history, now, rejected } = view;
   const { name, title, state } = appliance;
   const concernsIt = ({ appliances }: { readonly appliances: readonly string[] }) => appliances.includes(name);
   const used = usedConnections(appliance, status.connections);
@@ -123,18 +138,18 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
   const details = single
     ? renderLoginDetails(texts, { ...appliance, ...connection }, titlesOf(portals), now, { before, after })
     : html`<dl class="facts">!${renderRows([...before, ...after])}</dl>`;
-  const offered = { connections: connectionsFor(appliance, status), portals };
+  const approval = () => ({ ...approvalForm(appliance, status, portals), ...rejected });
   return {
     title,
     now,
-    live: true,
+    live: rejected === undefined,
     isWaiting: state === 'pairing',
     body: html`!${backLink('/', texts.installer.overview)}
 <div class="two"><div class="stack head">
 <h1>${title}</h1>
 <section class="card ${health.needsAttention ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${renderHealth(texts, health, true)}
 !${isWell ? html`<p>${texts.states.allWell}</p>` : ''}
-!${renderNextAction(texts, session, appliance, health, offered)}
+!${renderNextAction(texts, session, appliance, health, approval)}
 !${details}</section>
 !${single ? '' : renderAddresses(texts, used)}</div>
 !${single ? renderHistory(texts, history, now) : ''}

@@ -38,14 +38,28 @@ export function sharableConnections(
     .slice(0, MAX_OFFERED);
 }
 
-/** The connections that an appliance that asks to join could use instead of its own: at any portal, with the same permissions. */
-export function connectionsFor(
+/** What an appliance that asks to join could use, and what was sent if something in it is wrong. */
+export interface ApprovalForm {
+  /** Connections instead of its own: at any portal, with the same permissions. */
+  readonly connections: readonly ConnectionStatus[];
+  /** Those that are not offered, because their permissions differ. */
+  readonly others: readonly ConnectionStatus[];
+  /** Where it could have a login of its own. */
+  readonly portals: readonly Named[];
+  readonly connection?: string;
+  /** Error texts, by field. */
+  readonly problems?: Partial<Record<'connection' | 'portal', string>>;
+}
+
+/** The form that approves an appliance that asks to join. */
+export function approvalForm(
   { connection, scope }: ApplianceStatus,
   status: Pick<StatusReport, 'connections' | 'appliances'>,
-): readonly ConnectionStatus[] {
-  return sharableConnections(status).filter(
-    (one) => one.name !== connection && (scope === null || one.scope === null || sameScope(scope, one.scope)),
-  );
+  portals: readonly Named[],
+): ApprovalForm {
+  const all = sharableConnections(status).filter((one) => one.name !== connection);
+  const fits = (one: ConnectionStatus) => scope === null || one.scope === null || sameScope(scope, one.scope);
+  return { connections: all.filter(fits), others: all.filter((one) => !fits(one)), portals };
 }
 
 /** The connections that an appliance uses: one, or several. */

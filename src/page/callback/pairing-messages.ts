@@ -4,6 +4,7 @@ import type { CredentialLocation } from '../../core/portals/identity.ts';
 import type { ProblemCode } from '../../core/reports/problem.ts';
 import { connectionNote, sentenceAbout } from '../connection-names.ts';
 import type { MessagePage } from '../document.ts';
+import { portalAgainPath } from '../paths.ts';
 import type { Texts } from '../texts/en.ts';
 
 /** The message for a pairing that has ended, or that needs no further action by the person. */
@@ -80,6 +81,11 @@ export function credentialsAdvice(
   if (reason === 'misconfigured') return [corrections.credentials(portal, secretFile, corrections.apply[appliedBy])];
   const apply = corrections.apply[appliedBy === 'app_restart' ? appliedBy : 'reload'];
   return [corrections.clientId(portal, apply)];
+}
+
+/** The form that corrects the hub's own credentials at a portal; null if they are not corrected on a page. */
+export function credentialsForm({ portal, appliedBy }: CredentialLocation): string | null {
+  return appliedBy === 'enter_again' ? portalAgainPath(portal) : null;
 }
 
 function failureMessage(

@@ -1,6 +1,6 @@
 import { html } from 'ghtml';
 import { Failure } from '../../core/failure.ts';
-import { MAX_TITLE_LENGTH, type Named } from '../../core/name.ts';
+import type { Named } from '../../core/name.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import {
   createIdempotencyKey,
@@ -84,7 +84,7 @@ function addConnectionPage(
   const scope = { id: 'scope', label: adding.scope, hint: addConnection.scopeHint, problem: problems.scope };
   const portal = { id: 'portal', label: adding.portal, hint: null, problem: problems.portal };
   const content = html`<input type="hidden" name="form" value="${key}">
-!${renderTextField(name, typed.name, MAX_TITLE_LENGTH, !isScopeFocused)}
+!${renderTextField(name, typed.name, 1000, !isScopeFocused)}
 !${renderPortalChoice(portal, portals, typed.portal, texts)}
 !${renderTextField(scope, typed.scope, 1000, isScopeFocused)}
 <div class="actions"><button class="primary" id="submit">${adding.add}</button></div>`;

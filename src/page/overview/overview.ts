@@ -15,7 +15,7 @@ import {
   renderRows,
   usageRows,
 } from '../appliance/appliance-fragments.ts';
-import { connectableConnections, connectionsFor, usedConnections } from '../appliance/connection-choice.ts';
+import { approvalForm, connectableConnections, usedConnections } from '../appliance/connection-choice.ts';
 import { connectionUsers, renderConnectionCard } from '../connection/connection-fragments.ts';
 import { titlesOf } from '../connection-names.ts';
 import { type DisplaySeverity, icon, pastTimeElement, timeElement } from '../elements.ts';
@@ -153,12 +153,11 @@ function applianceCards(
     if (connection?.own !== true && waitingForApproval === undefined) return [];
     const used = usedConnections(appliance, status.connections);
     const health = applianceHealth(appliance, conditionsOf.get(name) ?? [], noticesOf.get(name) ?? [], used, texts);
-    const offered = { connections: waitingForApproval === undefined ? [] : connectionsFor(appliance, status), portals };
     const details = { ...appliance, ...connection };
     const render = () => html`<li class="card ${health.needsAttention ? 'bad' : ''}" id="appliance-${name}">
 <h3><a href="${appliancePath(name)}" id="open-${name}">${title}</a></h3>
 !${renderHealth(texts, health, false)}
-!${renderNextAction(texts, session, appliance, health, offered, portalTitle)}
+!${renderNextAction(texts, session, appliance, health, () => approvalForm(appliance, status, portals), portalTitle)}
 !${renderLoginDetails(texts, details, portalTitle, now, { after: usageRows(texts, appliance, now) })}</li>`;
     // A stranger's requests must not hide the installer's own appliance.
     return { render, severity: health.severity, isAlwaysShown: waitingForApproval !== undefined };

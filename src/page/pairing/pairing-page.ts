@@ -2,7 +2,7 @@ import { html } from 'ghtml';
 import type { PairedConnection } from '../../core/lan-service.ts';
 import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
-import { credentialsAdvice, loginFailureText } from '../callback/pairing-messages.ts';
+import { credentialsAdvice, credentialsForm, loginFailureText } from '../callback/pairing-messages.ts';
 import { joinTitles, pagePathOf, sentenceAbout } from '../connection-names.ts';
 import { type DisplaySeverity, icon, timeElement } from '../elements.ts';
 import { backLink, csrfForm, type InstallerPage } from '../installer-page.ts';
@@ -81,6 +81,7 @@ export function renderPairing(req: AuthenticatedRequest, view: PairingView & Pai
     case 'failed':
       return html`!${view.newestPairing === null ? renderStatus('bad', sentenceAbout(view, req.context.texts, result.notConnected)) : renderStatus('neutral', texts.superseded)}
 <p>${[req.context.texts.result.reasons[status.reason], ...nextSteps(status.reason, view, req.context.texts)].join(' ')}</p>
+!${renderCredentialsLink(req.context.texts, status.reason, view)}
 !${view.newestPairing === null ? renderActionForm(req, view, 'fresh', texts.newLink, true) : renderNewerLink(view.newestPairing, texts.showNewer)}`;
   }
 }
@@ -130,6 +131,16 @@ function renderUnconfirmedLogins(req: AuthenticatedRequest, view: PairingView): 
     return html`<p class="problem" role="alert">${texts.unconfirmed(address)}</p><p>${texts.unconfirmedText}</p>!${form}`;
   });
   return items.join('');
+}
+
+function renderCredentialsLink(
+  { portal }: Texts,
+  reason: PairingFailureReason,
+  { newestPairing, credentialLocation }: PairingView,
+): string {
+  const isRejected = reason === 'misconfigured' || reason === 'client_unknown';
+  const form = isRejected && newestPairing === null ? credentialsForm(credentialLocation) : null;
+  return form === null ? '' : html`<a class="button primary" id="enter-again" href="${form}">${portal.again}</a>`;
 }
 
 function nextSteps(

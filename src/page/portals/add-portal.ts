@@ -2,7 +2,7 @@ import { html } from 'ghtml';
 import { Failure } from '../../core/failure.ts';
 import type { Named } from '../../core/name.ts';
 import type { NewPortal } from '../../core/portals/portal-administration.ts';
-import type { PortalCheck } from '../../core/portals/portal-status.ts';
+import type { PortalCheck, PortalStatus } from '../../core/portals/portal-status.ts';
 import { Secret } from '../../core/secret.ts';
 import type { PageSession } from '../../core/setup-access.ts';
 import { isLoopbackHost } from '../../system/addresses.ts';
@@ -16,10 +16,11 @@ import { renderTextField } from '../form-field.ts';
 import { readQuery } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
-import { addPortalPath, portalAddedPath } from '../paths.ts';
+import { portalAddedPath, portalAgainPath } from '../paths.ts';
 import type { AuthenticatedRoutes } from '../sign-in/authenticated-routes.ts';
 import type { Texts } from '../texts/en.ts';
 import { type CloudField, type CloudForm, findCloudForm } from './cloud-form.ts';
+import { HELPER_PORTAL, OTHER_CLOUD } from './cloud-list.ts';
 
 /** The most characters of what people enter. */
 const MAX_LENGTH = 2000;
@@ -45,12 +46,11 @@ export function serveAddPortal(guard: AuthenticatedRoutes, options: PageServices
   servePortalAdded(guard, options);
   guard.page('/portals/add', async (req) => {
     const query = readQuery(req.request);
-    const cloud = query?.get('cloud') ?? '';
+    const again = query?.get('again');
+    const cloud = again === undefined ? (query?.get('cloud') ?? '') : cloudOf(changeablePortal(again, administration));
     const form = await findCloudForm(cloud, administration, req.context.texts);
     if (form === null) return req.reply.redirect('/portals', 303);
     const titleOf = titlesOf(administration.portals());
-    const again = query?.get('again');
-    if (again !== undefined) assertChangeable(again, administration);
     const name = again ?? freeName(form.usualName, administration.portals());
     const entered = again === undefined ? null : await administration.enteredPortal(again);
     const typed = { cloud, name, again: again !== undefined, fields: fieldsOf(entered) };
@@ -86,7 +86,13 @@ export function serveAddPortal(guard: AuthenticatedRoutes, options: PageServices
     }
     afterResponse(submission.reply.raw, result.reload.start);
     return submission.reply.redirect(
-      portalAddedPath(cloud, typed.name, resultOf(result.checks), result.reload.id),
+      portalAddedPath({
+        cloud,
+        name: typed.name,
+        check: resultOf(result.checks),
+        reload: result.reload.id,
+        ...(typed.again && { again: 'yes' }),
+      }),
       303,
     );
   });
@@ -116,12 +122,11 @@ function servePortalAdded(guard: AuthenticatedRoutes, { administration, random }
       ? renderApplianceForm(texts, req.session, createIdempotencyKey(random), { portals: [], connections: [] })
       : null;
     const check = query?.get('check') ?? '';
-    const again =
-      check === 'unreachable' && form.fields.length > 0
-        ? addPortalPath(query?.get('cloud') ?? '', query?.get('name'))
-        : null;
-    const title = titlesOf(administration.portals())(query?.get('name') ?? form.title);
-    return sendInstallerPage(req, 200, addedPage(texts, title, check, again, applianceForm));
+    const name = query?.get('name') ?? '';
+    const again = check === 'unreachable' && form.fields.length > 0 ? portalAgainPath(name) : null;
+    const title = titlesOf(administration.portals())(name || form.title);
+    const heading = query?.get('again') === 'yes' ? portal.saved(title) : portal.added(title);
+    return sendInstallerPage(req, 200, addedPage(texts, heading, check, again, applianceForm));
   });
 }
 
@@ -134,10 +139,19 @@ function resultOf(checks: readonly PortalCheck[]): string {
 }
 
 /** @throws Failure `portal_unknown`; `portal_declared` if the configuration declares it */
-export function assertChangeable(name: string, administration: Pick<AdministrationView, 'describePortals'>): void {
+export function changeablePortal(
+  name: string,
+  administration: Pick<AdministrationView, 'describePortals'>,
+): PortalStatus {
   const portal = administration.describePortals().find((one) => one.name === name);
   if (portal === undefined) throw new Failure('portal_unknown', name);
   if (portal.added !== true) throw new Failure('portal_declared', name);
+  return portal;
+}
+
+/** Which form takes the data of a portal. */
+function cloudOf({ preset, type }: PortalStatus): string {
+  return preset ?? (type === 'helper' ? HELPER_PORTAL : OTHER_CLOUD);
 }
 
 /** The first of the names `usual`, `usual-2`, … that no portal has. */
@@ -161,6 +175,7 @@ function fieldsOf(keys: Readonly<Record<string, unknown>> | null): ReadonlyMap<s
 /** Why an entry is not valid. */
 function invalidText({ portal }: Texts, field: CloudField, fields: ReadonlyMap<string, string>): string {
   const { address } = field;
+  if (field.isUuid) return portal.invalidUuid;
   if (address === undefined) return portal.invalid;
   const url = URL.parse(valueIn(fields, field));
   const isSecure = url === null || url.protocol === 'https:' || isLoopbackHost(url.hostname);
@@ -264,14 +279,14 @@ function renderRedirectUri(texts: Texts, redirectUri: string | null): string {
 }
 
 /**
- * Says that a portal was added, and what the check has found.
+ * Says that a portal was added, or its data saved, and what the check has found.
  * @param check see {@link resultOf}
  * @param again the path of the form that takes the data again; null if there is nothing to correct
  * @param applianceForm the form for the first appliance, as HTML; null if the hub had a portal or an appliance before
  */
 function addedPage(
   { portal, adding, installer }: Texts,
-  title: string,
+  heading: string,
   check: string,
   again: string | null,
   applianceForm: string | null,
@@ -279,11 +294,11 @@ function addedPage(
   const severity = check === 'accepted' ? 'good' : 'warn';
   const text = check === 'accepted' ? portal.accepted : check === 'unreachable' ? portal.unreachable : portal.unchecked;
   return {
-    title: portal.added(title),
+    title: heading,
     narrow: true,
-    body: html`<div class="health">!${icon('good')}<h1>${portal.added(title)}</h1></div>
+    body: html`<div class="health">!${icon('good')}<h1>${heading}</h1></div>
 <p class="notice ${severity}">!${icon(severity)}<span>${text}</span></p>
 !${again === null ? '' : html`<div class="actions"><a class="button" id="again" href="${again}">${portal.again}</a></div>`}
-!${applianceForm === null ? html`<div class="actions"><a class="button primary" href="/">${installer.overview}</a></div>` : html`<h2>${adding.title}</h2>!${applianceForm}`}`,
+!${applianceForm === null ? html`<div class="actions"><a class="button primary" href="/">${installer.overview}</a><a class="button" id="add" href="/appliances/add">${adding.title}</a></div>` : html`<h2>${adding.title}</h2>!${applianceForm}`}`,
   };
 }

@@ -14,6 +14,7 @@ export interface CloudField {
   readonly isRequired: boolean;
   /** Of an address, what it may consist of; people may leave out its "https://". */
   readonly address?: 'origin' | 'issuer';
+  readonly isUuid?: true;
   /** Whether a person copies it to somewhere else. */
   readonly isCopied?: true;
 }
@@ -53,7 +54,7 @@ export async function findCloudForm(
       { ...required('frontend_url', portal.frontendUrl, portal.addressHint), address: 'origin' as const },
     ];
     const rest = { usualName: 'home', keys: {}, registerUrl: null, steps: [], redirectUri: null };
-    return { title: portal.helper, fields: [...fields, clientId, secret], ...rest };
+    return { title: portal.helper, fields: [...fields, { ...clientId, isUuid: true }, secret], ...rest };
   }
   if (cloud === OTHER_CLOUD) {
     const issuer = { ...required('issuer', portal.issuer, portal.addressHint), address: 'issuer' as const };

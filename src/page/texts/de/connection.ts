@@ -55,6 +55,7 @@ export const connectionChoice: typeof english.connectionChoice = {
   option: (name, appliances) => `${name} (genutzt von ${appliances})`,
   ownOf: (appliance) => `${appliance} (eigene Anmeldung)`,
   hint: 'Wählen Sie eine vorhandene Anmeldung, wenn das Gerät sie mitnutzen soll. Es hat dann die Berechtigungen dieser Anmeldung.',
+  notOffered: (logins) => `Nicht zur Wahl, weil sie andere Berechtigungen haben: ${logins}.`,
   gone: 'Diese Anmeldung gibt es nicht mehr. Wählen Sie eine andere.',
   nameIsLogin:
     'Eine Anmeldung mit diesem Namen gibt es schon. Die eigene Anmeldung eines Geräts heißt wie das Gerät. Wählen Sie einen anderen Namen oder nutzen Sie diese Anmeldung.',

@@ -65,9 +65,9 @@ export const states: typeof english.states = {
     credentials_damaged: () =>
       'Die gespeicherten Daten dieses Geräts wurden auf dem Datenträger des Hubs beschädigt oder von jemandem geändert. Entfernen Sie das Gerät, fügen Sie es wieder hinzu und melden Sie sich neu am Portal an.',
     appliance_refused: (appliance) =>
-      `Anfragen für ${appliance} kommen mit falscher Client-ID oder falschem Passwort und bekommen deshalb keinen Zugang. Geben Sie beides im Gerät neu ein. Ist das Passwort verloren, erstellen Sie auf der Seite des Geräts ein neues: „Mehr“, dann „Neues Passwort für das Gerät“.`,
+      `Anfragen für ${appliance} kommen mit falscher Client-ID oder falschem Passwort und bekommen deshalb keinen Zugang. Geben Sie beides im Gerät neu ein. Ist das Passwort verloren, erstellen Sie auf der Seite des Geräts ein neues.`,
     appliance_never_served: (appliance) =>
-      `${appliance} hat seinen Zugang noch nicht abgeholt. Geben Sie Client-ID, Passwort und Adresse im Gerät ein und schalten Sie es ein. Ist das Passwort verloren, erstellen Sie auf der Seite des Geräts ein neues: „Mehr“, dann „Neues Passwort für das Gerät“.`,
+      `${appliance} hat seinen Zugang noch nicht abgeholt. Geben Sie Client-ID, Passwort und Adresse im Gerät ein und schalten Sie es ein. Ist das Passwort verloren, erstellen Sie auf der Seite des Geräts unter „Mehr“ ein neues.`,
     appliance_silent: (appliance) =>
       `${appliance} hat seit mindestens einer Woche nicht nach seinem Zugang gefragt. Prüfen Sie, ob es eingeschaltet ist. Wenn Sie es nicht mehr haben, entfernen Sie es.`,
     appliance_asks_often: (appliance) =>
@@ -82,8 +82,7 @@ export const states: typeof english.states = {
       app_restart: 'starten Sie die App in Home Assistant neu',
       new_start: 'beenden Sie den Hub und starten Sie ihn wieder',
     },
-    enterAgain:
-      'Tippen Sie auf der Übersicht auf „Ihre Portale“ und geben Sie die Client-ID und das Client-Secret dieses Portals neu ein.',
+    enterAgain: 'Geben Sie die Client-ID und das Client-Secret dieses Portals neu ein.',
     clientId: (portal, apply) =>
       `Korrigieren Sie in der Konfiguration des Hubs portals.${portal}.client_id. Danach ${apply}.`,
     credentials: (portal, secretFile, apply) =>

@@ -9,6 +9,7 @@ export const overview: typeof english.overview = {
   headlines: {
     needsLogin: (about) => `Für ${about} ist eine neue Anmeldung am Portal nötig.`,
     needsApproval: (about, count) => `${about} ${waits(count)} auf Ihre Freigabe.`,
+    clientRejected: (about) => `${about}: Das Portal akzeptiert die Zugangsdaten des Hubs nicht.`,
     needsAttention: (about) => `${about}: Hier ist etwas zu tun.`,
     notConnected: (about, count) => `${about} ${count === 1 ? 'ist' : 'sind'} noch nicht verbunden.`,
     waitsForLogin: (about, count) => `${about} ${waits(count)} darauf, dass sich jemand am Portal anmeldet.`,

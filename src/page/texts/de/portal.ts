@@ -40,6 +40,8 @@ export const portal: typeof english.portal = {
   missing: 'Das fehlt.',
   secretAgain: 'Geben Sie es noch einmal ein: Ein eingetipptes Secret zeigt die Seite nicht wieder an.',
   invalid: 'Das ist nicht gültig. Vergleichen Sie es mit dem, was Sie vom Portal bekommen haben.',
+  invalidUuid:
+    'Das ist keine Client-ID eines solchen Portals. Sie hat 36 Zeichen, wie 0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90.',
   invalidAddress: {
     notHttps: 'Die Adresse muss mit „https://“ beginnen.',
     origin: 'Das ist nicht gültig. Nach dem Namen folgt in der Adresse nichts mehr, wie bei „https://portal.example“.',
@@ -59,6 +61,7 @@ export const portal: typeof english.portal = {
   startingText: 'Das dauert einige Sekunden. Die Seite aktualisiert sich von selbst.',
   notStarted: 'Der Hub konnte mit diesem Portal nicht starten',
   added: (portal) => `${portal} ist hinzugefügt`,
+  saved: (portal) => `${portal} ist gespeichert`,
   accepted: 'Das Portal nimmt den Hub an.',
   unreachable:
     'Das Portal war nicht erreichbar, deshalb wurden die Daten nicht geprüft. Prüfen Sie die Internetverbindung dieses Hauses und, falls Sie sie eingegeben haben, die Adresse des Portals.',
@@ -74,14 +77,14 @@ export const portal: typeof english.portal = {
   declared:
     'Dieses Portal ist in der Konfigurationsdatei des Hubs eingetragen. Um es zu ändern oder zu entfernen, bearbeiten Sie diese Datei.',
   again: 'Neu eingeben',
+  inUse: (logins) => `Genutzt von: ${logins}. Um dieses Portal zu entfernen, entfernen Sie das zuerst.`,
   removeHeading: (portal) => `${portal} entfernen?`,
   removeText: 'Der Hub löscht, was für dieses Portal eingegeben wurde.',
   failures: {
     portal_declared:
       'Dieses Portal ist in der Konfigurationsdatei des Hubs eingetragen und lässt sich nur dort ändern.',
     portal_exists: 'Jemand hat dieses Portal gerade hinzugefügt. Gehen Sie zurück, um es zu sehen.',
-    portal_in_use:
-      'An diesem Portal sind noch Geräte angemeldet. Entfernen Sie zuerst diese Geräte und ihre Anmeldungen.',
+    portal_in_use: 'Geräte oder Anmeldungen nutzen dieses Portal noch. Entfernen Sie diese zuerst.',
     portal_unknown: 'Jemand hat dieses Portal entfernt.',
   },
 };

@@ -58,6 +58,7 @@ export const connectionChoice = {
   option: (name: string, appliances: string) => `${name} (used by ${appliances})`,
   ownOf: (appliance: string) => `${appliance} (its own login)`,
   hint: 'Choose an existing login if the appliance is to share it. It then has the permissions of that login.',
+  notOffered: (logins: string) => `Not offered, because their permissions differ: ${logins}.`,
   gone: 'This login no longer exists. Choose another one.',
   nameIsLogin:
     'There is already a login with this name. The own login of an appliance has the appliance’s name. Choose another name, or use that login.',

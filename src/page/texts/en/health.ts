@@ -76,9 +76,9 @@ export const states = {
     credentials_damaged: () =>
       'The stored data of this appliance was damaged on the hub’s disk, or somebody changed it there. Remove the appliance, add it again, and log in at the portal again.',
     appliance_refused: (appliance: string) =>
-      `Requests for ${appliance} come with a wrong client ID or secret, so they get no access. Enter both in the appliance again. If the secret is lost, make a new one on the page of the appliance: “More”, then “New secret for the appliance”.`,
+      `Requests for ${appliance} come with a wrong client ID or secret, so they get no access. Enter both in the appliance again. If the secret is lost, make a new one on the page of the appliance.`,
     appliance_never_served: (appliance: string) =>
-      `${appliance} has not fetched its access yet. Enter client ID, secret and address in the appliance, and switch it on. If the secret is lost, make a new one on the page of the appliance: “More”, then “New secret for the appliance”.`,
+      `${appliance} has not fetched its access yet. Enter client ID, secret and address in the appliance, and switch it on. If the secret is lost, make a new one on the page of the appliance, below “More”.`,
     appliance_silent: (appliance: string) =>
       `${appliance} has not asked for its access for a week or longer. Check whether it is switched on. If you no longer have it, remove it.`,
     appliance_asks_often: (appliance: string) =>
@@ -96,8 +96,7 @@ export const states = {
       new_start: 'stop the hub and start it again',
     } satisfies Readonly<Record<Exclude<ApplyMethod, 'enter_again'>, string>>,
     /** Of a portal that was added. */
-    enterAgain:
-      'Tap “Your portals” on the overview, and enter the client ID and the client secret of this portal again.',
+    enterAgain: 'Enter the client ID and the client secret of this portal again.',
     clientId: (portal: string, apply: string) =>
       `In the hub’s configuration, correct portals.${portal}.client_id. Then ${apply}.`,
     credentials: (portal: string, secretFile: string | undefined, apply: string) =>

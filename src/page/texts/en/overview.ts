@@ -10,6 +10,7 @@ export const overview = {
   headlines: {
     needsLogin: (about: string, count: number) => `${about} ${count === 1 ? 'needs' : 'need'} a new login.`,
     needsApproval: (about: string, count: number) => `${about} ${isOrAre(count)} waiting for your approval.`,
+    clientRejected: (about: string) => `${about}: The portal does not accept the hub’s credentials.`,
     needsAttention: (about: string, count: number) => `${about} ${count === 1 ? 'needs' : 'need'} attention.`,
     notConnected: (about: string, count: number) => `${about} ${isOrAre(count)} not connected yet.`,
     waitsForLogin: (about: string, count: number) => `${about} ${isOrAre(count)} waiting for somebody to log in.`,

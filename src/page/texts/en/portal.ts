@@ -43,6 +43,8 @@ export const portal = {
   /** Of a secret, beside what is wrong with another field. */
   secretAgain: 'Enter it again: the page does not show a secret that was typed.',
   invalid: 'This is not valid. Compare it with what the portal gave you.',
+  invalidUuid:
+    'This is not a client ID of such a portal. It has 36 characters, as 0f4b3c52-6a1e-4d9b-9d57-2c8f1e6a7b90 has.',
   invalidAddress: {
     notHttps: 'The address must begin with “https://”.',
     origin: 'This is not valid. The address has nothing after its name, such as “https://portal.example”.',
@@ -61,6 +63,7 @@ export const portal = {
   startingText: 'This takes a few seconds. The page updates automatically.',
   notStarted: 'The hub could not start with this portal',
   added: (portal: string) => `${portal} has been added`,
+  saved: (portal: string) => `${portal} is saved`,
   accepted: 'The portal accepts the hub.',
   unreachable:
     'The portal could not be reached, so the data was not checked. Check the internet connection of this home, and the address of the portal if you entered it.',
@@ -75,13 +78,14 @@ export const portal = {
   loginUnknown: 'not known until the portal is reached',
   declared: 'The hub’s configuration file declares this portal. To change or remove it, edit that file.',
   again: 'Enter again',
+  inUse: (logins: string) => `Used by ${logins}. To remove this portal, remove these first.`,
   removeHeading: (portal: string) => `Remove ${portal}?`,
   removeText: 'The hub deletes what was entered for this portal.',
   /** Why nothing was changed. */
   failures: {
     portal_declared: 'The hub’s configuration file declares this portal, so it can only be changed there.',
     portal_exists: 'Somebody has just added this portal. Go back to see it.',
-    portal_in_use: 'Appliances still log in at this portal. Remove them first, and their logins.',
+    portal_in_use: 'Appliances or logins still use this portal. Remove them first.',
     portal_unknown: 'Somebody has removed this portal.',
   },
 };
