@@ -287,8 +287,10 @@ export function createBrokerAdministration(broker: Broker, links: HubLinks, user
     async rotateSecret(typed, replaceKeys) {
       const credentials = await appliances.rotateSecret(appliances.get(typed), replaceKeys);
       log.info('secret_rotated', { appliance: credentials.appliance.name, user });
+      broker.refusedRequests.credentialsReplaced(credentials.appliance);
       return toIssuedCredentials(credentials);
     },
+    hasUnusedSecret: (typed) => broker.refusedRequests.hasUnusedCredentials(appliances.get(typed)),
     async approveAppliance(typed, code, connection, portal = null) {
       const choice = {
         connection: connection === null ? null : connections.get(connection),

@@ -251,6 +251,8 @@ export interface Administration
    * @throws Failure `appliance_has_keys` if it has keys and `replaceKeys` is false, `appliance_declared`
    */
   rotateSecret(name: string, replaceKeys: boolean): Promise<IssuedCredentials>;
+  /** Whether an appliance got another secret since the hub was started, and has not asked with it. */
+  hasUnusedSecret(name: string): boolean;
   /**
    * Approves an appliance that registered itself.
    * @param code its comparison code, because another appliance may have got the name since; null if the installer gave

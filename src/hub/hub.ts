@@ -238,6 +238,7 @@ export async function startHub(
     timers,
     random,
     ingressUsers: configuration.ingress?.users ?? [],
+    sendsNotices: configuration.notify.command !== null || configuration.notify.webhook !== null,
   });
   const lanServer = parts.use(
     await startLanServer({

@@ -23,6 +23,7 @@ export type AdministrationView = Pick<
   | 'cloudChoices'
   | 'enteredPortal'
   | 'reloadOutcome'
+  | 'hasUnusedSecret'
   | 'history'
   | 'label'
   | 'getPairing'
@@ -42,6 +43,8 @@ export interface PageServices {
   /** The connections that forms have added. */
   readonly added: SentForms<Named>;
   readonly hosts: LoginHosts;
+  /** Whether notices go anywhere else than to the page. */
+  readonly sendsNotices?: boolean;
 }
 
 /** The appliance that a request's path names, within the hub's status. @throws Failure `appliance_unknown` */

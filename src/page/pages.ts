@@ -47,6 +47,8 @@ export interface PagesOptions extends RateLimiterContext {
   readonly random: Random;
   /** The users of the reverse proxy who may open the page; left out or empty for all of them. */
   readonly ingressUsers?: readonly string[];
+  /** Whether notices go anywhere else than to the page. */
+  readonly sendsNotices?: boolean;
 }
 
 /** The pages of a hub, for each of its listeners. */

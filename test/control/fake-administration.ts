@@ -55,6 +55,7 @@ export class FakeAdministration implements Administration {
   readonly invites: InviteRequest[] = [];
 
   asUser = () => this;
+  hasUnusedSecret = () => false;
   readonly imports: GrantImport[] = [];
   /** The history of every connection, the newest entry first. */
   events: HistoryEntry[] = [];

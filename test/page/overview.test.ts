@@ -115,6 +115,14 @@ describe("the hub's health on the overview", () => {
     expect(health(page(appliances))).toBe(sentence);
   });
 
+  it('what is said about the hub tells whether notices go anywhere else', () => {
+    const shown = (more: { sendsNotices?: boolean }) =>
+      overviewPage(hubStatusReport(HUB, [], [], NOW), { hubName: 'Hub', texts: en }, SESSION, named('home'), NOW, more)
+        .body;
+    expect(shown({})).toContain(en.overview.noticesHere);
+    expect(shown({ sendsNotices: true })).toContain(en.overview.noticesSent);
+  });
+
   it('an appliance whose login ends soon is still shown as one that asks with a wrong secret', () => {
     const car = appliance('car', { refused: REFUSED });
     const connections = connectionsOf([car]).map((one) => ({

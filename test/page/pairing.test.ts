@@ -107,6 +107,20 @@ it('the link of a label of a connected appliance leads to its page, which says s
   expect(target(await visitor.get(`/p/${name}`, own))).toMatch(/^\/pairings\//);
 });
 
+it('the page of an appliance with a new secret says all is well only once it has asked with that', async () => {
+  await hub.pair(name, emulator);
+  const credentials = await hub.ask((control) => control.request('rotateSecret', { name }));
+  rememberSecrets([credentials.client_secret]);
+  await hub.requestToken(credentials);
+  const shows = async (text: string) => expect((await visitor.get(`/appliances/${name}`)).text).toContain(text);
+  await shows('All is well');
+  const next = await hub.ask((control) => control.request('rotateSecret', { name }));
+  rememberSecrets([next.client_secret]);
+  await shows(`${name} has not asked with its new secret yet.`);
+  await hub.requestToken(next);
+  await shows('All is well');
+});
+
 it('the page says that a pairing or an appliance does not exist', async () => {
   for (const path of ['/pairings/nobody-knows', '/p/%3Cb%3E', '/appliances/nobody/label']) {
     const { status, text } = await visitor.get(path);

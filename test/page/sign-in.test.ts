@@ -267,7 +267,7 @@ describe("a one-time address of the hub's page", () => {
       await visitor[Symbol.asyncDispose]();
     }
     const late = responses.find(({ status }) => status === 410);
-    expect(late?.text).toContain('This one-time address has been used or has expired');
+    expect(late?.text).toContain('This one-time address no longer works');
     expect(late?.text).toContain('<label for="code">');
     expect(setCookie(late ?? { status: 0, headers: {}, text: '' })).toEqual([]);
   });

@@ -13,6 +13,8 @@ export class RefusedRequests {
   readonly #environment: Pick<Environment, 'clock' | 'log'>;
   readonly #appliances: Pick<Appliances, 'byId'>;
   readonly #logDeduplicator: LogDeduplicator;
+  /** New credentials with which nobody has asked yet. */
+  readonly #unused = new WeakSet<Appliance['credentials']>();
   readonly #series = new Map<string, RefusedRequestsStatus & Pick<Appliance, 'credentials'>>();
 
   constructor(environment: Pick<Environment, 'clock' | 'log'>, appliances: Pick<Appliances, 'byId'>) {
@@ -44,8 +46,19 @@ export class RefusedRequests {
     return this.#logDeduplicator.recordResolution(id);
   }
 
+  /** The appliance has got these credentials, in place of others. */
+  credentialsReplaced({ credentials }: Appliance): void {
+    this.#unused.add(credentials);
+  }
+
+  /** Whether it got other credentials since the hub was started, and has not asked with them. */
+  hasUnusedCredentials({ credentials }: Appliance): boolean {
+    return this.#unused.has(credentials);
+  }
+
   /** The appliance has asked with the right credentials. */
-  end({ id, name }: Appliance): void {
+  end({ id, name, credentials }: Appliance): void {
+    this.#unused.delete(credentials);
     if (!this.#series.has(id)) return;
     const ended = this.#drop(id);
     if (ended !== null) this.#environment.log.info('appliance_accepted', { appliance: name, count: ended.occurrences });

@@ -38,7 +38,9 @@ export function serveAppliances(guard: AuthenticatedRoutes, { administration, cl
   async function sendAppliancePage(req: AuthenticatedRequest, rejected?: RejectedApproval): Promise<FastifyReply> {
     const { appliance, status } = await findAppliance(req, administration);
     const history = await administration.history(appliance.connection);
-    const view = { appliance, status, portals: administration.portals(), history, now: clock.now().wall };
+    const { wall: now } = clock.now();
+    const hasUnusedSecret = administration.hasUnusedSecret(appliance.name);
+    const view = { appliance, status, portals: administration.portals(), history, now, hasUnusedSecret };
     return sendInstallerPage(
       req,
       rejected === undefined ? 200 : 400,
@@ -113,13 +115,15 @@ interface ApplianceView {
   readonly history: readonly HistoryEntry[];
   /** The hub's wall clock, in ms since 1970. */
   readonly now: number;
+  /** It got another secret, and has not asked with it. */
+  readonly hasUnusedSecret?: boolean;
   /** An approval of it with something wrong; left out otherwise. */
   readonly rejected?: RejectedApproval | undefined;
 }
 
 /** The page of one appliance: its state, its actions and its history. */
 export function appliancePage(view: ApplianceView, { texts }: PageContext, session: PageSession): InstallerPage {
-  const { appliance, status, portals, history, now, rejected } = view;
+  const { appliance, status, portals, history, now, rejected, hasUnusedSecret } = view;
   const { name, title, state } = appliance;
   const concernsIt = ({ appliances }: { readonly appliances: readonly string[] }) => appliances.includes(name);
   const used = usedConnections(appliance, status.connections);
@@ -148,7 +152,7 @@ export function appliancePage(view: ApplianceView, { texts }: PageContext, sessi
 <div class="two"><div class="stack head">
 <h1>${title}</h1>
 <section class="card ${health.needsAttention ? 'bad' : ''}" aria-label="${texts.appliance.state}">!${renderHealth(texts, health, true)}
-!${isWell ? html`<p>${texts.states.allWell}</p>` : ''}
+!${isWell ? html`<p>${hasUnusedSecret ? texts.states.secretUnused(title) : texts.states.allWell}</p>` : ''}
 !${renderNextAction(texts, session, appliance, health, approval)}
 !${details}</section>
 !${single ? '' : renderAddresses(texts, used)}</div>

@@ -37,13 +37,14 @@ const STATUS_COMMAND = 'latchkey status';
 const REGISTRATION_SECONDS = 600;
 
 /** Serves the overview, and the forms that open and close registration. */
-export function serveOverview(guard: AuthenticatedRoutes, { administration, clock }: PageServices): void {
+export function serveOverview(guard: AuthenticatedRoutes, { administration, clock, sendsNotices }: PageServices): void {
   guard.page('/', async (req) => {
     const status = await administration.status();
     const { wall } = clock.now();
     const portals = administration.portals();
     const clouds = portals.length === 0 ? (await administration.cloudChoices()).clouds : [];
-    return sendInstallerPage(req, 200, overviewPage(status, req.context, req.session, portals, wall, clouds));
+    const page = overviewPage(status, req.context, req.session, portals, wall, { clouds, sendsNotices });
+    return sendInstallerPage(req, 200, page);
   });
   for (const [path, seconds] of [
     ['/registration/open', REGISTRATION_SECONDS],
@@ -60,7 +61,7 @@ export function serveOverview(guard: AuthenticatedRoutes, { administration, cloc
  * The overview: the hub's health, and each appliance.
  * @param portals the configured portals
  * @param now the hub's wall clock, in ms since 1970
- * @param clouds those to choose from if there is no portal
+ * @param more `clouds`: those to choose from if there is no portal; `sendsNotices`: see {@link PageServices}
  */
 export function overviewPage(
   status: StatusReport,
@@ -68,7 +69,10 @@ export function overviewPage(
   session: PageSession,
   portals: readonly Named[],
   now: number,
-  clouds: readonly CloudChoice[] = [],
+  {
+    clouds = [],
+    sendsNotices = false,
+  }: { readonly clouds?: readonly CloudChoice[]; readonly sendsNotices?: boolean | undefined } = {},
 ): InstallerPage {
   const { texts, ingress } = context;
   const { overview } = texts;
@@ -101,7 +105,7 @@ export function overviewPage(
 !${cards.length === 0 ? '' : list}
 !${portals.length === 0 ? '' : renderMore(texts, session, hub, ingress !== undefined, now)}
 !${ingress === undefined ? html`<p><a class="back" id="browsers" href="/browsers">${texts.browsers.heading}</a></p>` : ''}
-!${renderAbout(texts, status, now, ingress === undefined ? renderSetupCodeForm({ context, session }) : '')}`,
+!${renderAbout(texts, status, now, sendsNotices, ingress === undefined ? renderSetupCodeForm({ context, session }) : '')}`,
   };
 }
 
@@ -244,14 +248,21 @@ function renderConnectByCode({ overview }: Texts, { address, httpsPort }: HubSta
 }
 
 /** @param setupCode HTML */
-function renderAbout(texts: Texts, { hub, site }: StatusReport, now: number, setupCode: string): string {
+function renderAbout(
+  texts: Texts,
+  { hub, site }: StatusReport,
+  now: number,
+  sendsNotices: boolean,
+  setupCode: string,
+): string {
   const { overview } = texts;
   const { address, caFingerprint } = hub;
   return html`<details id="about"><summary>${overview.about}</summary>
 <dl class="facts">!${renderRows(fieldRows(texts, HUB_FIELDS, hub, now))}
 <div><dt>${overview.address}</dt><dd>${address ?? overview.noAddress}</dd></div>
 <div><dt>${overview.pin}</dt><dd><code>${caFingerprint}</code></dd></div>
-!${site === undefined ? '' : site.hubs.map((one) => renderSiteHub(texts, one, now))}</dl>!${setupCode}</details>`;
+!${site === undefined ? '' : site.hubs.map((one) => renderSiteHub(texts, one, now))}</dl>
+<p class="quiet">${sendsNotices ? overview.noticesSent : overview.noticesHere}</p>!${setupCode}</details>`;
 }
 
 /** A hub of the site, with when it was last seen. */

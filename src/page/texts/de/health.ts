@@ -89,6 +89,8 @@ export const states: typeof english.states = {
       `Korrigieren Sie in der Konfiguration des Hubs portals.${portal}.client_id oder das Client-Secret${secretFile === undefined ? '' : ` (in ${secretFile})`}. Danach ${apply}.`,
   },
   allWell: 'Alles in Ordnung: Es ist nichts zu tun.',
+  secretUnused: (appliance) =>
+    `${appliance} hat noch nicht mit dem neuen Passwort gefragt. Tragen Sie es am Gerät ein.`,
   lastPairing: 'Letzter Verbindungsversuch',
   newLoginOpen: 'Eine neue Anmeldung läuft. Bis sie abgeschlossen ist, ändert sich nichts.',
   useRequested: 'Ein Gerät fragt, ob es diese Anmeldung nutzen darf.',

@@ -63,6 +63,10 @@ export const overview: typeof english.overview = {
   openRegistration: 'Neue Geräte 10 Minuten lang zulassen',
   closeRegistration: 'Keine neuen Geräte mehr zulassen',
   about: 'Über diesen Hub',
+  noticesSent:
+    'Meldungen, zum Beispiel dass eine Anmeldung erneuert werden muss, werden auch verschickt, wie in der Konfiguration des Hubs eingetragen.',
+  noticesHere:
+    'Meldungen, zum Beispiel dass eine Anmeldung erneuert werden muss, erscheinen nur auf dieser Seite. Die Person, die den Hub betreut, kann sie auch verschicken lassen: docs/notices.md von Latchkey beschreibt, wie.',
   address: 'Adresse',
   noAddress: 'keine',
   siteHub: (name) => `Der Hub ${name}`,

@@ -33,7 +33,7 @@ export const portal: typeof english.portal = {
   secretOptionalHint:
     'Kann leer bleiben, wenn das Portal Ihnen keines gegeben hat. Der Hub speichert es verschlüsselt und zeigt es nie wieder.',
   secretKeptHint:
-    'Bleibt das leer, behält der Hub das Client-Secret, das er hat, solange Sie die Client-ID nicht ändern.',
+    'Bleibt das leer, behält der Hub das Client-Secret, das er hat, solange Sie hier sonst nichts ändern. Wenn doch, geben Sie es noch einmal ein.',
   variableHint: (description) => `Gebraucht wird: ${description}.`,
   add: 'Prüfen und hinzufügen',
   save: 'Prüfen und speichern',

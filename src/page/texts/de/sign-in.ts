@@ -20,7 +20,7 @@ export const signIn: typeof english.signIn = {
     'Sie sind nicht mehr angemeldet, deshalb wurde nichts geändert. Nach dem Anmelden öffnet sich wieder die Seite, von der Sie kamen.',
   signedOut: 'Sie sind abgemeldet.',
   linkUsed:
-    'Dieser Einmal-Link wurde schon benutzt oder ist abgelaufen. Jeder gilt nur einmal und nur zehn Minuten lang. Geben Sie den Einrichtungscode ein oder holen Sie sich mit dem Befehl unten einen neuen Link.',
+    'Dieser Einmal-Link gilt nicht mehr. Jeder gilt nur einmal, zehn Minuten lang und bis zum nächsten Neustart des Hubs. Geben Sie den Einrichtungscode ein oder holen Sie sich mit dem Befehl unten einen neuen Link.',
   redirecting: 'Einen Moment bitte',
   continueLink: 'Weiter',
   csrfFailure: {

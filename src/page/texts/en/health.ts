@@ -104,6 +104,8 @@ export const states = {
   },
   /** Below the state of an appliance with which nothing is wrong. */
   allWell: 'All is well: there is nothing to do.',
+  secretUnused: (appliance: string) =>
+    `${appliance} has not asked with its new secret yet. Enter the new secret in the appliance.`,
   lastPairing: 'Last attempt to connect',
   newLoginOpen: 'A new login is in progress. Until it is complete, nothing changes.',
   useRequested: 'An appliance asks whether it may use this login.',

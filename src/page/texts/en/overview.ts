@@ -68,6 +68,9 @@ export const overview = {
   openRegistration: 'Let appliances join for 10 minutes',
   closeRegistration: 'Stop letting appliances join',
   about: 'About this hub',
+  noticesSent: 'Notices, for example that a login must be renewed, are also sent as the hub’s configuration says.',
+  noticesHere:
+    'Notices, for example that a login must be renewed, are shown only on this page. The person who looks after the hub can have them sent, too: docs/notices.md of Latchkey says how.',
   address: 'Address',
   noAddress: 'none',
   /** A hub of several that work together. */

@@ -34,7 +34,8 @@ export const portal = {
   secretOptionalHint:
     'May stay empty if the portal gave you none. The hub keeps it encrypted, and never shows it again.',
   /** If the data is entered again. */
-  secretKeptHint: 'If this stays empty, the hub keeps the secret that it has, unless you change the client ID.',
+  secretKeptHint:
+    'If this stays empty, the hub keeps the secret that it has, unless you change anything else here. If you do, enter it again.',
   variableHint: (description: string) => `Must be ${description}.`,
   add: 'Check and add',
   /** If the data of a portal is entered again. */

@@ -21,7 +21,7 @@ export const signIn = {
     'You are no longer signed in, so nothing was changed. After you sign in, the page that you came from opens again.',
   signedOut: 'You are signed out.',
   linkUsed:
-    'This one-time address has been used or has expired. Each one works once, within ten minutes. Type the setup code, or get a new address with the command below.',
+    'This one-time address no longer works. Each one works once, for ten minutes, and until the hub is restarted. Type the setup code, or get a new address with the command below.',
   redirecting: 'One moment',
   continueLink: 'Continue',
   csrfFailure: {
