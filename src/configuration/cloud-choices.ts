@@ -2,13 +2,19 @@ import { allClouds } from '../clouds/catalogue.ts';
 import type { Cloud } from '../clouds/cloud.ts';
 import type { CloudChoice } from '../core/portals/portal-administration.ts';
 
-/** Where the hub takes redirects: on the home network, from a browser on its own machine, and over HTTPS; null while it has no address. */
-type Callbacks = Readonly<Record<'lan' | 'localhost' | 'https', string | null>>;
+/** Where the hub takes redirects: on the home network, and from a browser on its own machine; null while it has no address. */
+type Callbacks = Readonly<Record<'lan' | 'localhost', string | null>>;
+
+/** The values that a pattern such as `^(eu|na)$` allows; null if it is of another kind. */
+function valuesOf(pattern: string): readonly string[] | null {
+  return /^\^\((\w+(?:\|\w+)+)\)\$$/.exec(pattern)?.[1]?.split('|') ?? null;
+}
 
 /** The clouds of the catalogue, with the redirect URI to register at each, and that of the hub. */
 export function describeClouds(callbacks: Callbacks) {
   const redirectUriOf = ({ redirect, settings }: Cloud) => {
-    if (redirect === null || settings.login === 'device') return null;
+    // A public address is nobody's but the installer's own.
+    if (redirect === null || redirect === 'https' || settings.login === 'device') return null;
     return redirect === 'fixed' ? (settings.redirect_uri ?? null) : callbacks[redirect];
   };
   const clouds = allClouds().map((cloud): CloudChoice => {
@@ -34,9 +40,12 @@ export function describeClouds(callbacks: Callbacks) {
         de: { steps: [], variables: {}, ...de },
       },
       registerUrl: register?.url ?? null,
-      variables: entries.map(([variable, { default: usual = null }]) => ({ name: variable, usual })),
+      variables: entries.map(([variable, { default: usual = null, pattern }]) => {
+        return { name: variable, usual, values: valuesOf(pattern) };
+      }),
       redirectUri: redirectUriOf(cloud),
       isRedirectEntered: settings.login !== 'device' && (redirect === 'localhost' || redirect === 'https'),
+      needsPublicRedirect: redirect === 'https',
     };
   });
   return { clouds, redirectUri: callbacks.lan };

@@ -288,9 +288,15 @@ export interface HubHealth {
 
 type Headline = keyof Texts['overview']['headlines'];
 
-/** Of the conditions of the highest severity, the headline is about those that the first rule with one of them selects. */
+/** Selects conditions. */
+type Selection = (condition: SubjectCondition) => boolean;
+
+/**
+ * Of the conditions of the highest severity, the headline is about those that the first rule with one of them selects; if
+ * the rule has a second selection, one of them must be of that too.
+ */
 const HEADLINE_RULES: Readonly<
-  Record<ConditionSeverity, readonly (readonly [Headline, (condition: SubjectCondition) => boolean])[]>
+  Record<ConditionSeverity, readonly (readonly [Headline, Selection, needed?: Selection])[]>
 > = {
   error: [
     ['needsLogin', (one) => groupOf(one) === 'needs pairing'],
@@ -305,9 +311,9 @@ const HEADLINE_RULES: Readonly<
     ['needsAttention', () => true],
   ],
   info: [
+    ['notConnected', (one) => groupOf(one) !== 'active', (one) => groupOf(one) === 'unpaired'],
     ['waitsForLogin', ({ code }) => code === 'login_open'],
     ['waitsForPortal', ({ code }) => code === 'portal_awaited'],
-    ['notConnected', (one) => groupOf(one) !== 'active'],
     ['refused', ({ code }) => code === 'appliance_refused'],
     ['neverServed', ({ code }) => code === 'appliance_never_served'],
     ['silent', () => true],
@@ -334,9 +340,9 @@ export function hubHealth(
   const { severity } = mostSevere;
   if (severity === 'error' && concernsHub(mostSevere)) return { severity: 'bad', headline: overview.hubNeedsAttention };
   const ofSubjects = problems.filter((one) => one.severity === severity).filter((one) => !concernsHub(one));
-  for (const [headline, matches] of HEADLINE_RULES[severity]) {
+  for (const [headline, matches, needed = matches] of HEADLINE_RULES[severity]) {
     const found = ofSubjects.filter(matches);
-    if (found.length > 0)
+    if (found.some(needed))
       return { severity: displaySeverity(found[0]), headline: sentenceOn(found, headline, status, texts) };
   }
   return { severity: DISPLAY_SEVERITIES[severity], headline: overview.hubWarning };

@@ -25,7 +25,7 @@ it.each([
   ['on a phone', PHONE],
   ['on a phone in German without scripts', { ...PHONE, locale: 'de-DE', javaScriptEnabled: false }],
 ])(
-  'an installer connects three appliances of a fresh hub, its cloud included, in at most 14 taps (%s)',
+  'an installer connects three appliances of a fresh hub, its cloud included, in at most 14 taps on buttons and links (%s)',
   async (way, options) => {
     const texts = textsFor(options.locale);
     await using hub = await HubProcess.start({ here: true });

@@ -50,7 +50,7 @@ describe('the history of an appliance', () => {
       [entry('pairing_failed', 14, 'cancelled'), entry('pairing_failed', 13, 'replaced')],
       NOW,
     );
-    expect(html).toContain('<p>Anmeldung beendet: Die Anmeldung wurde am Hub abgebrochen.</p>');
+    expect(html).toContain('<p>Anmeldeversuch beendet: Der Versuch wurde am Hub abgebrochen oder übersprungen.</p>');
     expect(html).not.toContain('fehlgeschlagen');
   });
 

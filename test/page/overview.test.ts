@@ -90,6 +90,14 @@ describe("the hub's health on the overview", () => {
       [appliance('car', { state: 'pairing', authorizeUrl: 'https://portal.example/authorize' })],
       'car is waiting for somebody to log in.',
     ],
+    [
+      'a login is waited for, and others are not connected either',
+      [
+        appliance('car', { state: 'pairing', authorizeUrl: 'https://portal.example/authorize' }),
+        appliance('boiler', { state: 'unpaired' }),
+      ],
+      '2 appliances are not connected yet.',
+    ],
     ['the portal has given no link', [appliance('car', { state: 'pairing' })], 'car is waiting for the portal.'],
     [
       'the portal is away',
@@ -394,7 +402,7 @@ describe('a login that several appliances share on the overview', () => {
     expect(card('netatmo')).not.toContain('hass has not fetched');
     expect(card('tado')).not.toContain('2 minutes ago');
     expect(card('tado')).toContain('hass has not fetched its access to tado yet.');
-    expect(card('tado', de)).toContain('hass hat seinen Zugang zu tado noch nicht abgeholt.');
+    expect(card('tado', de)).toContain('hass hat den Zugang zu tado noch nicht abgeholt.');
   });
 
   it('a login that no appliance uses is shown, and does not hide which appliance is not connected', () => {

@@ -75,7 +75,7 @@ it('the page of a pairing shows link, QR code and time left, leads a second star
   expect(target(await visitor.get(`/p/${name}`, { 'sec-fetch-site': 'none' }))).toBe(path);
   expect((await hub.appliance(name)).authorize_url).toBe(link);
   expect(target(await send(`${path}/cancel`))).toBe(`/appliances/${name}`);
-  expect((await visitor.get(path)).text).toContain('The login was cancelled at the hub.');
+  expect((await visitor.get(path)).text).toContain('The attempt was cancelled or skipped at the hub.');
 });
 
 it('the page of a pairing shows its refusal or success, and then has no QR code', async () => {

@@ -61,7 +61,11 @@ it.each([
   // By a code: what only a login by redirect needs is for the configuration file.
   ['home-connect', ['name="client_id"'], ['name="client_secret"', '/callback', 'edirect', 'Client Secret too']],
   ['hue', ['name="redirect_uri" value="http://localhost:'], ['/callback</code>']],
-  ['tesla', ['name="variables.region" value="eu"', 'name="redirect_uri" value="https://127.0.0.1:'], []],
+  [
+    'tesla',
+    ['name="variables.region"', '<option value="eu" selected>', 'name="redirect_uri" value=""', 'docs/relay.md'],
+    ['/callback'],
+  ],
   ['helper', ['name="base_url"', 'name="frontend_url"', 'name="client_secret"'], ['/callback</code>', 'to register']],
   ['other', ['name="issuer"', '/callback</code>'], ['name="base_url"']],
 ])('the form for %s asks for what that cloud needs', async (cloud, shown, hidden) => {

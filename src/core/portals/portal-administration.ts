@@ -40,10 +40,12 @@ export interface CloudChoice {
   readonly registerUrl: string | null;
   readonly clientSecret: 'required' | 'optional' | 'none';
   readonly variables: readonly CloudVariable[];
-  /** The redirect URI to register there; null if there is none, or while the hub has no address. */
+  /** The redirect URI to register there; null if the hub knows none, or while it has no address. */
   readonly redirectUri: string | null;
   /** Whether the portal's key `redirect_uri` must name it: neither the preset nor the hub fills it in. */
   readonly isRedirectEntered: boolean;
+  /** Whether the cloud accepts only a public https address. */
+  readonly needsPublicRedirect: boolean;
 }
 
 /** What people read about a cloud, in one language. */
@@ -61,6 +63,8 @@ interface CloudVariable {
   readonly name: string;
   /** Null if it must be entered. */
   readonly usual: string | null;
+  /** Those to choose from; null for any. */
+  readonly values: readonly string[] | null;
 }
 
 /** A portal as people call it. */

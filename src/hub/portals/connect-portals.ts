@@ -168,8 +168,8 @@ async function connectOAuth2Portal(
 }
 
 /** The hub's own redirect URI; null while it has no address. */
-export function callbackAddress(address: string | null, port: number, scheme = 'http'): string | null {
-  return address && `${scheme}://${urlHost(address)}:${port}/callback`;
+export function callbackAddress(address: string | null, port: number): string | null {
+  return address && `http://${urlHost(address)}:${port}/callback`;
 }
 
 /** The store's setting with the metadata of a portal; empty for none. */

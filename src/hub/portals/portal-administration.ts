@@ -145,11 +145,10 @@ export function createPortalAdministration(context: PortalAdministrationContext,
     },
     async cloudChoices() {
       const { describeClouds } = await import('../../configuration/cloud-choices.ts');
-      const { address, httpPort, httpsPort } = context;
+      const { address, httpPort } = context;
       return describeClouds({
         lan: callbackAddress(address(), httpPort),
         localhost: callbackAddress('localhost', httpPort),
-        https: callbackAddress(address(), httpsPort, 'https'),
       });
     },
     async addPortal({ name, keys, clientSecret, replace, keepsSecret }) {

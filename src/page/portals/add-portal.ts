@@ -12,7 +12,7 @@ import type { AdministrationView, PageServices } from '../administration-view.ts
 import { titlesOf } from '../connection-names.ts';
 import { icon, withCopyButton } from '../elements.ts';
 import { failurePage } from '../failures.ts';
-import { renderTextField } from '../form-field.ts';
+import { renderSelectField, renderTextField } from '../form-field.ts';
 import { readQuery } from '../http.ts';
 import { backLink, csrfForm, type InstallerPage, sendInstallerPage } from '../installer-page.ts';
 import type { PageContext } from '../page-context.ts';
@@ -239,11 +239,14 @@ function addPortalPage(
 ): InstallerPage {
   const { portal } = texts;
   const heading = again ? portal.againHeading(titleOf(name)) : portal.addHeading(title);
-  const rendered = fields.map(({ key, label, hint, usual, isCopied, isRequired }) => {
+  const rendered = fields.map(({ key, label, hint, usual, values, isCopied, isRequired }) => {
     const value = key === 'client_secret' ? '' : (typed.get(key) ?? usual);
     const shown = again && key === 'client_secret' && !isRequired ? portal.secretKeptHint : hint;
     const field = { id: key, label, hint: shown, problem: problems[key], copied: isCopied && texts };
-    return renderTextField(field, value, MAX_LENGTH, false);
+    const options = values?.map((one) => ({ value: one, text: one }));
+    return options === undefined
+      ? renderTextField(field, value, MAX_LENGTH, false)
+      : renderSelectField(field, key, options, value);
   });
   const others = Object.entries(problems).filter(([key]) => !fields.some((field) => field.key === key));
   const content = html`<input type="hidden" name="cloud" value="${cloud}"><input type="hidden" name="name" value="${name}">

@@ -15,6 +15,8 @@ export interface CloudField {
   /** Of an address, what it may consist of; people may leave out its "https://". */
   readonly address?: 'origin' | 'issuer';
   readonly isUuid?: true;
+  /** Those to choose from; left out or null for any text. */
+  readonly values?: readonly string[] | null;
   /** Whether a person copies it to somewhere else. */
   readonly isCopied?: true;
 }
@@ -66,7 +68,17 @@ export async function findCloudForm(
 }
 
 function presetForm(
-  { name, title, texts, registerUrl, clientSecret, variables, redirectUri, isRedirectEntered }: CloudChoice,
+  {
+    name,
+    title,
+    texts,
+    registerUrl,
+    clientSecret,
+    variables,
+    redirectUri,
+    isRedirectEntered,
+    needsPublicRedirect,
+  }: CloudChoice,
   { clientId, secret, optionalSecret }: Readonly<Record<'clientId' | 'secret' | 'optionalSecret', CloudField>>,
   { portal, language }: Texts,
 ): CloudForm {
@@ -74,7 +86,7 @@ function presetForm(
   const redirect = {
     key: 'redirect_uri',
     label: portal.redirect,
-    hint: portal.redirectOwnHint,
+    hint: needsPublicRedirect ? portal.redirectPublicHint : portal.redirectOwnHint,
     usual: redirectUri ?? '',
     isRequired: true,
     isCopied: true as const,
@@ -86,11 +98,12 @@ function presetForm(
     fields: [
       ...(registerUrl === null ? [] : [clientId]),
       ...(clientSecret === 'none' ? [] : [clientSecret === 'required' ? secret : optionalSecret]),
-      ...variables.map(({ name: variable, usual }) => ({
+      ...variables.map(({ name: variable, usual, values }) => ({
         key: `variables.${variable}`,
         label: variableTexts[variable]?.label ?? variable,
         hint: portal.variableHint(variableTexts[variable]?.description ?? ''),
         usual: usual ?? '',
+        values,
         isRequired: usual === null,
       })),
       ...(isRedirectEntered ? [redirect] : []),

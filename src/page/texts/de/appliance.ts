@@ -110,7 +110,7 @@ export const history: typeof english.history = {
     refresh_failed: 'Zugang konnte nicht erneuert werden',
     token_refused: 'Das Gerät meldet, dass das Portal seinen Zugang abgelehnt hat',
   },
-  loginEnded: 'Anmeldung beendet',
+  loginEnded: 'Anmeldeversuch beendet',
   by: (user) => `durch ${user}`,
   repeatCount: (count) => (count === 1 ? '' : `${count}-mal`),
   failureReasons: {

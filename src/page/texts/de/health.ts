@@ -54,7 +54,7 @@ export const states: typeof english.states = {
     permissions_missing: (appliance) =>
       `${appliance} ist verbunden, aber das Portal hat nicht alle angefragten Berechtigungen gewährt.`,
     approval_needed: (appliance) =>
-      `${appliance} möchte aufgenommen werden. Geben Sie es nur frei, wenn es Ihr Gerät ist. Wenn es einen Code anzeigt, muss er mit dem Code hier übereinstimmen.`,
+      `${appliance} möchte aufgenommen werden. Geben Sie das Gerät nur frei, wenn es Ihres ist. Wenn es einen Code anzeigt, muss er mit dem Code hier übereinstimmen.`,
     not_paired: (appliance) => `Melden Sie sich einmal am Portal an, um ${appliance} zu verbinden.`,
     pairing_failed: (appliance) => `Der letzte Versuch, ${appliance} zu verbinden, ist fehlgeschlagen.`,
     login_open: (appliance) => `Jemand muss sich am Portal anmelden, um ${appliance} zu verbinden.`,
@@ -67,14 +67,14 @@ export const states: typeof english.states = {
     appliance_refused: (appliance) =>
       `Anfragen für ${appliance} kommen mit falscher Client-ID oder falschem Passwort und bekommen deshalb keinen Zugang. Geben Sie beides im Gerät neu ein. Ist das Passwort verloren, erstellen Sie auf der Seite des Geräts ein neues.`,
     appliance_never_served: (appliance) =>
-      `${appliance} hat seinen Zugang noch nicht abgeholt. Geben Sie Client-ID, Passwort und Adresse im Gerät ein und schalten Sie es ein. Ist das Passwort verloren, erstellen Sie auf der Seite des Geräts unter „Mehr“ ein neues.`,
+      `${appliance} hat den Zugang noch nicht abgeholt. Geben Sie Client-ID, Passwort und Adresse im Gerät ein und schalten Sie das Gerät ein. Ist das Passwort verloren, erstellen Sie auf der Seite des Geräts unter „Mehr“ ein neues.`,
     appliance_silent: (appliance) =>
-      `${appliance} hat seit mindestens einer Woche nicht nach seinem Zugang gefragt. Prüfen Sie, ob es eingeschaltet ist. Wenn Sie es nicht mehr haben, entfernen Sie es.`,
+      `${appliance} hat seit mindestens einer Woche nicht nach dem Zugang gefragt. Prüfen Sie, ob das Gerät eingeschaltet ist. Wenn Sie es nicht mehr haben, entfernen Sie es.`,
     appliance_asks_often: (appliance) =>
-      `${appliance} fragt viel öfter als nötig nach seinem Zugang. Es ist nichts zu tun: Der Hub antwortet wie gewohnt.`,
+      `${appliance} fragt viel öfter als nötig nach dem Zugang. Es ist nichts zu tun: Der Hub antwortet wie gewohnt.`,
   },
   neverServedOf: (appliance, connection) =>
-    `${appliance} hat seinen Zugang zu ${connection} noch nicht abgeholt. Geben Sie in ${appliance} die Adresse für ${connection} ein. Wenn es ${connection} nicht braucht, wählen Sie auf seiner Seite, welche es nutzt: „Mehr“, dann „Andere Anmeldungen nutzen“.`,
+    `${appliance} hat den Zugang zu ${connection} noch nicht abgeholt. Geben Sie in ${appliance} die Adresse für ${connection} ein. Wenn das Gerät ${connection} nicht braucht, wählen Sie auf der Seite des Geräts, welche es nutzt: „Mehr“, dann „Andere Anmeldungen nutzen“.`,
   corrections: {
     apply: {
       reload: 'führen Sie auf dem Hub „sudo latchkey reload“ aus',

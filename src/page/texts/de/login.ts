@@ -23,7 +23,7 @@ export const code: typeof english.code = {
   notYours: 'Ein anderer Code oder nicht Ihr Gerät? Dann schließen Sie diese Seite.',
   loginNext: 'Danach melden Sie sich am Portal an.',
   mayUse: (appliance, login) => `Darf ${appliance} die Anmeldung „${login}“ nutzen?`,
-  mayUseOwn: (appliance) => `Darf ${appliance} seine Anmeldung wieder nutzen?`,
+  mayUseOwn: (appliance) => `Darf ${appliance} die eigene Anmeldung wieder nutzen?`,
   signInToDecide:
     'Der Hub ist mit dieser Anmeldung schon verbunden, deshalb muss sich niemand am Portal anmelden. Um es zu erlauben, geben Sie auf der nächsten Seite den Einrichtungscode ein.',
   signIn: 'Weiter zum Einrichtungscode',
@@ -82,7 +82,7 @@ export const result: typeof english.result = {
     refused_by_user: 'Der Zugang wurde nicht erlaubt, oder das Portal hat ihn abgelehnt.',
     expired: 'Die Zeit für diese Anmeldung ist abgelaufen.',
     replaced: 'Ein neuerer Anmeldelink hat diesen ersetzt.',
-    cancelled: 'Die Anmeldung wurde am Hub abgebrochen.',
+    cancelled: 'Der Versuch wurde am Hub abgebrochen oder übersprungen.',
     portal_rejected: 'Das Portal hat die Anfrage des Hubs abgelehnt.',
     foreign_origin:
       'Das Portal hat eine Adresse geliefert, die nicht zu ihm gehört. Deshalb hat der Hub die Anmeldung abgebrochen.',

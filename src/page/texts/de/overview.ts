@@ -19,12 +19,12 @@ export const overview: typeof english.overview = {
     refused: (about, count) => `${about} ${count === 1 ? 'fragt' : 'fragen'} mit falschen Zugangsdaten.`,
     neverServed: (about, count) =>
       count === 1
-        ? `${about} ist angemeldet, hat seinen Zugang aber noch nicht abgeholt.`
-        : `${about} sind angemeldet, haben ihren Zugang aber noch nicht abgeholt.`,
+        ? `${about} ist angemeldet, hat den Zugang aber noch nicht abgeholt.`
+        : `${about} sind angemeldet, haben den Zugang aber noch nicht abgeholt.`,
     silent: (about, count) =>
       count === 1
-        ? `${about} hat seinen Zugang seit mindestens einer Woche nicht abgeholt.`
-        : `${about} haben ihren Zugang seit mindestens einer Woche nicht abgeholt.`,
+        ? `${about} hat den Zugang seit mindestens einer Woche nicht abgeholt.`
+        : `${about} haben den Zugang seit mindestens einer Woche nicht abgeholt.`,
   },
   needsRenewal: (login) => `Die Anmeldung „${login}“ muss erneuert werden.`,
   needsRenewalFor: (login, appliances) => `Die Anmeldung „${login}“ muss erneuert werden. Das betrifft ${appliances}.`,
@@ -34,7 +34,7 @@ export const overview: typeof english.overview = {
   appliances: 'Geräte',
   addFirst: 'Fügen Sie das erste hinzu und verbinden Sie es dann.',
   connectAll: 'Alle verbinden',
-  connectAllHint: 'Meist genügt eine einzige Anmeldung für alle Geräte.',
+  connectAllHint: 'Meist genügt an jedem Portal eine einzige Anmeldung.',
   connectByCode: 'Mit dem Code eines Geräts verbinden',
   scopeByPortal: 'legt das Portal fest',
   account: 'Konto',

@@ -13,8 +13,8 @@ export const pairing: typeof english.pairing = {
   logInAt: (portal) => `Bei „${portal}“ anmelden`,
   scan: {
     anywhere:
-      'Oder scannen Sie diesen Code mit einem anderen Handy und melden Sie sich dort an. Das Handy muss dafür nicht im Heimnetz sein.',
-    home: 'Oder scannen Sie diesen Code mit einem anderen Handy in diesem Heimnetz und melden Sie sich dort an.',
+      'Oder scannen Sie diesen QR-Code mit einem anderen Handy und melden Sie sich dort an. Das Handy muss dafür nicht im Heimnetz sein.',
+    home: 'Oder scannen Sie diesen QR-Code mit einem anderen Handy in diesem Heimnetz und melden Sie sich dort an.',
     machine:
       'Der QR-Code enthält denselben Link. Der Link funktioniert nur auf dem Rechner, auf dem der Hub läuft, nicht auf einem Handy.',
   },
@@ -66,7 +66,7 @@ export const pairing: typeof english.pairing = {
     },
   },
   updatesItself: 'Diese Seite aktualisiert sich automatisch.',
-  linkExpires: 'Der Link läuft ab',
+  linkExpires: 'Ablauf des Links:',
   newCode: 'Ein neuer Code erscheint hier',
   unconfirmed: (address) => `Jemand hat sich von der Adresse ${address} aus angemeldet. Waren Sie das?`,
   unconfirmedText:

@@ -20,7 +20,9 @@ export const portal: typeof english.portal = {
   redirectBelow: 'die Rückkehr-Adresse (unten)',
   redirectHint: 'Tragen Sie genau diese Adresse beim Portal als „Redirect URI“ ein.',
   redirectOwnHint:
-    'Tragen Sie genau diese Adresse beim Portal als „Redirect URI“ ein. Nimmt das Portal sie nicht an, tragen Sie hier und dort eine andere ein, zum Beispiel die Ihrer Relay-Seite.',
+    'Tragen Sie genau diese Adresse beim Portal als „Redirect URI“ ein. Nimmt das Portal sie nicht an, tragen Sie hier und dort eine andere ein, zum Beispiel die einer Relay-Seite: docs/relay.md von Latchkey beschreibt sie.',
+  redirectPublicHint:
+    'Eine öffentliche https-Adresse, denn andere nimmt dieses Portal nicht an: die einer Relay-Seite, die den Browser zum Hub zurückführt. docs/relay.md von Latchkey beschreibt, wie man sie auf einen beliebigen Webspace legt. Tragen Sie dieselbe Adresse beim Portal als „Redirect URI“ ein.',
   enterHeading: 'Dann hier',
   baseUrl: 'Erste Adresse (Base URL)',
   frontendUrl: 'Zweite Adresse (Frontend URL)',

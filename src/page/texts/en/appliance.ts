@@ -118,7 +118,7 @@ export const history = {
     token_refused: 'The appliance reports that the portal rejected its access',
   },
   /** A login that somebody cancelled or replaced; the reason follows. */
-  loginEnded: 'A login ended',
+  loginEnded: 'An attempt to log in ended',
   /** Who did it. */
   by: (user: string) => `by ${user}`,
   repeatCount: (count: number) => (count === 1 ? '' : `${count} times`),

@@ -91,7 +91,7 @@ export const result = {
     refused_by_user: 'Somebody did not allow the access, or the portal refused it.',
     expired: 'The time for this login has expired.',
     replaced: 'A newer login link has replaced this one.',
-    cancelled: 'The login was cancelled at the hub.',
+    cancelled: 'The attempt was cancelled or skipped at the hub.',
     portal_rejected: 'The portal rejected the hub’s request.',
     foreign_origin: 'The portal returned an address that is not its own, so the hub cancelled this login.',
     code_refused: 'The portal did not accept the login.',

@@ -39,7 +39,7 @@ export const overview = {
   appliances: 'Appliances',
   addFirst: 'Add the first one, then connect it.',
   connectAll: 'Connect all',
-  connectAllHint: 'One login is usually enough for all of them.',
+  connectAllHint: 'At each portal, one login is usually enough.',
   connectByCode: 'Connect with the code of an appliance',
   scopeByPortal: 'decided by the portal',
   account: 'Account',

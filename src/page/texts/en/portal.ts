@@ -21,7 +21,9 @@ export const portal = {
   redirectBelow: 'the redirect address (below)',
   redirectHint: 'Enter exactly this address at the portal, as “redirect URI”.',
   redirectOwnHint:
-    'Enter exactly this address at the portal, as “redirect URI”. If the portal does not accept it, enter another one here and there, such as that of your relay page.',
+    'Enter exactly this address at the portal, as “redirect URI”. If the portal does not accept it, enter another one here and there, such as that of a relay page: docs/relay.md of Latchkey describes it.',
+  redirectPublicHint:
+    'A public https address, because this portal accepts no other: that of a relay page, which leads the browser back to the hub. docs/relay.md of Latchkey says how to put one on any web space. Enter the same address at the portal, as “redirect URI”.',
   enterHeading: 'Then, here',
   baseUrl: 'First address (base URL)',
   frontendUrl: 'Second address (frontend URL)',
