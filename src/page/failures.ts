@@ -38,7 +38,7 @@ export function sendFailure(req: AuthenticatedRequest, failure: Failure, log: Lo
 }
 
 /** Sends a page that says why an action changed nothing, with a link to what it was about. */
-export function sendNothingChanged(req: AuthenticatedRequest, text: string, status: 404 | 409 = 409): FastifyReply {
+function sendNothingChanged(req: AuthenticatedRequest, text: string, status: 404 | 409 = 409): FastifyReply {
   const { nothingChanged } = req.context.texts.appliance;
   return sendInstallerPage(req, status, failurePage(nothingChanged, text, linkBack(req)));
 }

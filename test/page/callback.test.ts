@@ -192,8 +192,11 @@ describe('redirects without a valid login', () => {
       '<b>',
       'A'.repeat(199),
     ];
-    for (const guess of guesses)
-      expectPage(await client.http(`/callback/${guess}?code=${code}`), 404, 'The hub does not know this login');
+    for (const guess of guesses) {
+      const response = await client.http(`/callback/${guess}?code=${code}`);
+      expectPage(response, 404, 'The hub does not know this login');
+      expect(response.text).toContain('To the hub’s page</a>');
+    }
     for (const target of ['/callback/', `${path}/`, `${path}/more`])
       expect((await client.http(`${target}?code=${code}`)).status, target).toBe(404);
     expect((await client.http(`/callback/%zz?code=${code}`)).status).toBe(400);

@@ -40,8 +40,9 @@ export function serveCallback(
     const { params } = request;
     const context = pageContext(hubName, request);
     const { result: texts } = context.texts;
+    const link = { href: hubUrl(request, '/'), text: context.texts.batch.openHubPage };
     const sendError = (status: number, heading: string, text: string) =>
-      sendMessagePage(reply, status, context, { severity: 'bad', heading, text });
+      sendMessagePage(reply, status, context, { severity: 'bad', heading, text, link });
     const callback = parseAuthorizationResponse(new URLSearchParams(queryOf(request)));
     if (callback === null) return sendError(400, texts.malformed, texts.malformedText);
     const found = await service.receiveCallback(params.nonce, callback, {
@@ -71,8 +72,9 @@ export function serveStatefulCallback(
   app.get('/callback', async (request, reply) => {
     const context = pageContext(hubName, request);
     const { result: texts } = context.texts;
+    const link = { href: hubUrl(request, '/'), text: context.texts.batch.openHubPage };
     const sendError = (status: number, heading: string, text: string) =>
-      sendMessagePage(reply, status, context, { severity: 'bad', heading, text });
+      sendMessagePage(reply, status, context, { severity: 'bad', heading, text, link });
     const stateful = parseStatefulResponse(new URLSearchParams(queryOf(request)));
     if (stateful === null) return sendError(400, texts.malformed, texts.malformedText);
     const found = await service.receiveRedirect(stateful, browserOf(request));
@@ -205,14 +207,15 @@ function batchResultPage(
     return { heading, severity: 'good', hasForm: true, body: html`!${about}!${buttons}!${toHub}` };
   }
   const { done, all } = countLogins(batch);
+  const end = html`<p><a class="button" href="${batchUrl}">${texts.openHubPage}</a></p>`;
   if (batch.skipped.length === 0) {
-    const body = html`<p>${result.connectedText}</p>!${toHub}`;
+    const body = html`<p>${result.connectedText}</p>!${end}`;
     return { heading: texts.allConnected(all || batch.connected.length), severity: 'good', body };
   }
   const skippedList = batch.skipped.map(
     ({ name, reason }) => html`<p><b>${titleOf(name)}</b>: ${texts.reasons[reason]}</p>`,
   );
-  const body = html`!${about}<p>${texts.someConnected(done, all)}</p>!${skippedList}!${toHub}`;
+  const body = html`!${about}<p>${texts.someConnected(done, all)}</p>!${skippedList}!${end}`;
   return { heading, severity: 'good', body };
 }
 

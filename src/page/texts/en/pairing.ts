@@ -17,7 +17,8 @@ export const pairing = {
   logInAt: (portal: string) => `Log in at “${portal}”`,
   /** By where the link works. */
   scan: {
-    anywhere: 'Or scan this QR code with another phone and log in there. That phone does not need to be in this home network.',
+    anywhere:
+      'Or scan this QR code with another phone and log in there. That phone does not need to be in this home network.',
     home: 'Or scan this QR code with another phone in this home network and log in there.',
     machine:
       'The QR code contains the same link. The link works only on the machine that runs the hub, not on a phone.',
