@@ -12,7 +12,7 @@ const NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
 /** Characters of a name. */
 const MAX_NAME_LENGTH = 63;
 /** Characters of a title. */
-const MAX_TITLE_LENGTH = 64;
+export const MAX_TITLE_LENGTH = 64;
 /** Excludes characters that move the cursor, hide text or break the line. */
 const TITLE = new RegExp(`^[^\\p{C}\\p{Zl}\\p{Zp}]{1,${MAX_TITLE_LENGTH}}$`, 'u');
 

@@ -1,6 +1,5 @@
 import { html } from 'ghtml';
 import { Failure } from '../core/failure.ts';
-import { MAX_TITLE_LENGTH } from '../core/name.ts';
 import type { PageSession } from '../core/setup-access.ts';
 import { fieldErrorsFor } from './add-appliance/add-appliance.ts';
 import { renderTextField } from './form-field.ts';
@@ -83,7 +82,7 @@ function renderForm(
   problem?: string,
 ): string {
   const field = { id: 'name', label: adding.name, hint, problem };
-  const content = html`!${renderTextField(field, value, MAX_TITLE_LENGTH, problem !== undefined)}
+  const content = html`!${renderTextField(field, value, 1000, problem !== undefined)}
 <div class="actions"><button id="save-name">${appliance.saveName}</button></div>`;
   return csrfForm(session, `${path.replace(/\/$/, '')}/rename`, content, 'fields');
 }
