@@ -5,13 +5,13 @@ import { addOAuth2Route, addRoute } from '../http/routes.ts';
 import {
   ANY_LOGIN,
   type AuthorizationPageError,
+  type AuthorizationProblem,
   type AuthorizationRefusal,
   type AuthorizationRequest,
   allowAuthorization,
   denyAuthorization,
   type LoginDemands,
-  REGISTER_CLIENT,
-  REGISTER_REDIRECT_URI,
+  REPEATED,
   readAuthorizationRequest,
 } from '../oauth/authorization-request.ts';
 import type { BrowserLogin } from '../oauth/browser-logins.ts';
@@ -34,7 +34,7 @@ const AUTHORIZE_HANDLERS: Parameters<typeof addRoute>[3] = {
   async GET(request, reply) {
     const context = requestContext(request);
     const authorization = readRequest(context);
-    if (typeof authorization === 'string') return sendErrorPage(reply, authorization);
+    if ('problem' in authorization) return sendErrorPage(reply, authorization);
     if ('location' in authorization) return reply.redirect(authorization.location, 302);
     return showPrompt(request, reply, promptFor(context.portal, reply, authorization));
   },
@@ -46,9 +46,9 @@ const AUTHORIZE_HANDLERS: Parameters<typeof addRoute>[3] = {
       return reply.redirect(`${path}?${new URLSearchParams([...context.form])}`, 303);
     }
     const authorization = readRequest(context);
-    if (typeof authorization === 'string') return sendErrorPage(reply, authorization);
+    if ('problem' in authorization) return sendErrorPage(reply, authorization);
     if ('location' in authorization) return reply.redirect(authorization.location, 303);
-    if (context.form === null) return sendErrorPage(reply, 'malformed');
+    if (context.form === null) return sendErrorPage(reply, REPEATED);
     return submitPrompt(request, reply, promptFor(context.portal, reply, authorization), context.form);
   },
 };
@@ -73,23 +73,18 @@ function promptFor(portal: EmulatedPortal, reply: FastifyReply, request: Authori
 }
 
 const ERROR_PAGES: Readonly<Record<AuthorizationPageError, readonly [string, string]>> = {
-  malformed: ['This link is not complete', 'A part of the address is missing or repeated.'],
-  'unknown-client': ['Unknown client', `This link belongs to a client that is not registered: ${REGISTER_CLIENT}.`],
-  'unknown-redirect': [
-    'Unknown redirect URI',
-    `The client requested a redirect URI that is not registered for it: ${REGISTER_REDIRECT_URI}.`,
-  ],
+  malformed: ['This link is not complete', 'A parameter is missing or repeated'],
+  'unknown-client': ['Unknown client', 'This link belongs to a client that is not registered'],
+  'unknown-redirect': ['Unknown redirect URI', 'The client requested a redirect URI that is not registered for it'],
   'expired-request': ['This link has expired', 'Start again from your application to get a new one.'],
   'invalid-state': ['This link is not valid', 'Open the link exactly as your device or application shows it.'],
   'expired-state': ['This link has expired', 'Start again from your device or application to get a new one.'],
   'used-state': ['This link was used before', 'Start again from your device or application to get a new one.'],
 };
 
-function sendErrorPage(reply: FastifyReply, problem: AuthorizationPageError): FastifyReply {
+function sendErrorPage(reply: FastifyReply, { problem, found }: AuthorizationProblem): FastifyReply {
   const [title, text] = ERROR_PAGES[problem];
-  const id = requestContext(reply.request).query?.get('client_id')?.slice(0, MAX_REPEATED_LENGTH);
-  const isNamed = problem === 'unknown-client' && id !== undefined;
-  return sendMessage(reply, 400, title, isNamed ? `${text} Its client_id is "${id}".` : text);
+  return sendMessage(reply, 400, title, text.endsWith('.') ? text : `${text}: found ${found}.`);
 }
 
 /** What a user is asked: whether a client gets access. */
@@ -109,7 +104,7 @@ export interface LoginPrompt {
   deny(error: AuthorizationRefusal, status: 302 | 303): FastifyReply;
 }
 
-/** Characters of a wrong user name or client_id that a page repeats. */
+/** Characters of a wrong user name that a page repeats. */
 const MAX_REPEATED_LENGTH = 200;
 
 const NOT_LOGGED_IN_MESSAGE = 'You are no longer logged in.';

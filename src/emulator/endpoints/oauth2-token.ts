@@ -5,6 +5,7 @@ import { invalidGrant, invalidRequest, type OAuthError, sendOAuthError } from '.
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
 import { type ClientRequest, readClientRequest, unmetOfRequest } from '../http/token-request.ts';
+import { redirectProblem } from '../oauth/authorization-request.ts';
 import { isResource } from '../oauth/grant-tokens.ts';
 import type { IssuedGrant, TokenResponseBody } from '../oauth/issued-grants.ts';
 import { isIssuedBy } from '../oauth/issuers.ts';
@@ -100,7 +101,7 @@ function exchangeCode(portal: EmulatedPortal, { client, form, jkt }: ClientReque
   if (
     binding.sentRedirectUri ? redirectUri !== code.redirectUri : (redirectUri ?? code.redirectUri) !== code.redirectUri
   ) {
-    return invalidGrant('redirect_uri differs from the one of the authorization request');
+    return invalidGrant(redirectProblem(redirectUri, code.redirectUri));
   }
   const problem = rejectCodeVerifier(binding.challenge, form.get('code_verifier'), portal.settings);
   if (problem !== null) return invalidGrant(problem);

@@ -3,7 +3,6 @@ import { invalidRequest, sendOAuthError } from '../http/oauth-error.ts';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
 import { readClientRequest } from '../http/token-request.ts';
-import { REGISTER_REDIRECT_URI } from '../oauth/authorization-request.ts';
 import { checkAuthorizationParameters } from '../oauth/oauth2-authorization-request.ts';
 import { PUSHED_REQUEST_LIFETIME_SECONDS } from '../oauth/pushed-requests.ts';
 
@@ -22,11 +21,8 @@ export function servePushedAuthorization(app: FastifyInstance): void {
       // RFC 9449, 10.1.
       if (jkt !== null) parameters.set('dpop_jkt', jkt);
       const checked = checkAuthorizationParameters(portal, parameters);
-      if (typeof checked === 'string')
-        return sendOAuthError(
-          reply,
-          invalidRequest(`redirect_uri is missing or not registered: ${REGISTER_REDIRECT_URI}`),
-        );
+      if ('problem' in checked)
+        return sendOAuthError(reply, invalidRequest(`redirect_uri must be a registered one: found ${checked.found}`));
       if ('location' in checked) {
         const { error, description } = checked;
         return sendOAuthError(reply, { status: 400, error, description });

@@ -6,6 +6,7 @@ import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route, addRoute } from '../http/routes.ts';
 import { type ClientRequest, readClientRequest, unmetOfRequest } from '../http/token-request.ts';
 import type { AuthorizationCode } from '../oauth/authorization-codes.ts';
+import { redirectProblem } from '../oauth/authorization-request.ts';
 import type { IssuedGrant, TokenResponseBody } from '../oauth/issued-grants.ts';
 import { isIssuedBy } from '../oauth/issuers.ts';
 import { type EmulatedPortal, issuerUrl } from '../portal.ts';
@@ -61,7 +62,7 @@ function exchangeCode(
   if ('error' in code) return code;
   if (code.oauth2 !== undefined) return invalidGrant('unknown code');
   if (code.redirectUri !== null && (form.get('redirect_uri') ?? code.redirectUri) !== code.redirectUri) {
-    return invalidGrant('redirect_uri differs from the one of the authorization request');
+    return invalidGrant(redirectProblem(form.get('redirect_uri'), code.redirectUri));
   }
   const grant = portal.grants.create(client.id, code.user, scope ?? code.scope);
   code.grantId = grant.id;

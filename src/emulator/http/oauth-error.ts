@@ -18,10 +18,13 @@ export function invalidGrant(description: string): OAuthError {
   return { status: 400, error: 'invalid_grant', description };
 }
 
-/** Sends an error response of the token or revocation endpoint. */
+/** Sends an error response of the token or revocation endpoint, whose description has no `"` and no `\` (RFC 6749, 5.2). */
 export function sendOAuthError(reply: FastifyReply, problem: OAuthError): FastifyReply {
   if (problem.challenge === true) reply.header('www-authenticate', 'Basic realm="portal", charset="UTF-8"');
-  return reply.code(problem.status).send({ error: problem.error, error_description: problem.description });
+  return reply.code(problem.status).send({
+    error: problem.error,
+    error_description: problem.description.replace(/[^\x20\x21\x23-\x5b\x5d-\x7e]/g, '?'),
+  });
 }
 
 export function authenticationError(description: string, challenge = false): { readonly problem: OAuthError } {

@@ -138,8 +138,8 @@ const PUBLIC_PARAMETERS = new Set([
 ]);
 const PUBLIC_MEMBERS = new Set(['scope', 'token_type', 'user', 'error', 'error_description', 'message']);
 
-/** The ends of the names of members that are URLs, which are logged with a masked query. */
-const URL_MEMBER = /(?:_url|_endpoint|_uri|_uri_complete)$|^issuer$/;
+/** The ends of the names of parameters and members that are URLs, which are logged with a masked query. A request_uri is a secret. */
+const URL_MEMBER = /(?:_url|_endpoint|(?<!request)_uri|_uri_complete)$|^issuer$/;
 
 /** Masks secrets for the log, except with the option `showSecrets`. */
 class SecretMasker {
@@ -165,6 +165,7 @@ class SecretMasker {
   maskForm(form: ReadonlyMap<string, string> | null): Record<string, string> {
     const shown = (name: string, value: string) => {
       if (name === 'client_id') return this.maskClient(value);
+      if (URL_MEMBER.test(name)) return this.maskUrl(value);
       return PUBLIC_PARAMETERS.has(name) ? value.slice(0, 200) : this.maskSecret(value);
     };
     return Object.fromEntries(
@@ -186,16 +187,16 @@ class SecretMasker {
 
   /** A URL as it was sent, without a user and a password, and with its query masked. */
   maskUrl(address: string): string {
-    if (!URL.canParse(address)) return this.maskSecret(address);
-    const [beforeQuery = ''] = address.split(/[?#]/);
-    const masked = this.maskForm(new Map(new URL(address).searchParams));
+    if (this.#showSecrets) return address.slice(0, MAX_VALUE_LENGTH);
+    const [beforeQuery = '', parameters = ''] = address.slice(0, MAX_VALUE_LENGTH).split(/[?#]/);
+    const masked = this.maskForm(new Map(new URLSearchParams(parameters)));
     const query = Object.entries(masked).map(([name, value]) => `${name}=${value}`);
     return `${beforeQuery.replace(/\/\/[^/]*@/, '//')}${query.length === 0 ? '' : `?${query.join('&')}`}`;
   }
 
   #maskMember(name: string, value: string): string {
     if (URL_MEMBER.test(name)) return this.maskUrl(value);
-    return PUBLIC_MEMBERS.has(name) ? value.slice(0, 200) : this.maskSecret(value);
+    return PUBLIC_MEMBERS.has(name) ? value.slice(0, 500) : this.maskSecret(value);
   }
 }
 

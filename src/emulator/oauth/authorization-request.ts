@@ -82,24 +82,54 @@ export type AuthorizationPageError =
   | 'expired-state'
   | 'used-state';
 
-/** What to do about a client that is not registered, in words that follow a colon. */
-export const REGISTER_CLIENT =
+/** What to do about a client that is not registered, in words that follow a semicolon. */
+const REGISTER_CLIENT =
   'start the emulator with --client ID:SECRET, or --client ID for a public client (in the library: clients)';
 
-/** What to do about a redirect URI that is not registered, in words that follow a colon. */
+/** What to do about a redirect URI that is not registered, in words that follow a semicolon. */
 export const REGISTER_REDIRECT_URI =
   'start the emulator with --redirect-uri URI (in the library: redirectUris), or set redirect_rule to any, for clients without registered ones';
 
-/** What a request is that has such an error, in words that follow "found". */
-export const AUTHORIZATION_PROBLEMS: Readonly<Record<AuthorizationPageError, string>> = {
-  malformed: 'one with a parameter that is missing, repeated or invalid',
-  'expired-request': 'a request_uri that has expired or was used',
-  'unknown-client': `a client_id that is not registered: ${REGISTER_CLIENT}`,
-  'unknown-redirect': `a redirect_uri that is not registered for the client: ${REGISTER_REDIRECT_URI}`,
+/** Such an error, and the request that has it, in words that follow "found". */
+export interface AuthorizationProblem {
+  readonly problem: AuthorizationPageError;
+  readonly found: string;
+}
+
+/** A parameter is repeated. */
+export const REPEATED: AuthorizationProblem = { problem: 'malformed', found: 'one with a repeated parameter' };
+
+/** The client_id of a request is not registered. */
+export function unknownClient({ settings: { clients } }: EmulatedPortal, id: string | undefined): AuthorizationProblem {
+  return { problem: 'unknown-client', found: `${clients.describeUnknown(id)}; ${REGISTER_CLIENT}` };
+}
+
+/** The redirect_uri of a request is not registered for its client. */
+export function unknownRedirect({ id, redirectUris }: Client, found: string): AuthorizationProblem {
+  const registered = redirectUris.join(', ') || 'none';
+  return {
+    problem: 'unknown-redirect',
+    found: `${shownUri(found)}; registered for ${id}: ${registered}; ${REGISTER_REDIRECT_URI}`,
+  };
+}
+
+/** Why the redirect_uri of a token request is refused. @param expected that of the authorization request */
+export function redirectProblem(found: string | undefined, expected: string | null): string {
+  const shown = found === undefined ? 'none' : shownUri(found);
+  return `redirect_uri must be that of the authorization request, ${shownUri(expected ?? '')} (found ${shown})`;
+}
+
+/** A URI as messages repeat it, without a user and a password. */
+function shownUri(uri: string): string {
+  return uri.slice(0, 300).replace(/\/\/[^/]*@/, '//');
+}
+
+/** What a state is that has such an error, in words that follow "found". */
+export const STATE_PROBLEMS = {
   'invalid-state': 'one that this emulator has not issued',
   'expired-state': 'one that has expired',
   'used-state': 'one with which a user has already logged in or refused',
-};
+} as const;
 
 /** Other errors go to a redirect_uri that is registered for the client (RFC 6749, 4.1.2.1). */
 export interface ErrorRedirect {
@@ -115,22 +145,25 @@ export function readAuthorizationRequest(
   portal: EmulatedPortal,
   query: string,
   parameters: ReadonlyMap<string, string> | null,
-): AuthorizationRequest | ErrorRedirect | AuthorizationPageError {
-  if (parameters === null) return 'malformed';
+): AuthorizationRequest | ErrorRedirect | AuthorizationProblem {
+  if (parameters === null) return REPEATED;
   const client = portal.settings.clients.get(parameters.get('client_id') ?? '');
-  if (client === undefined) return 'unknown-client';
+  if (client === undefined) return unknownClient(portal, parameters.get('client_id'));
   const redirectUri = parameters.get('redirect_uri');
   const toHelper = redirectUri === undefined || redirectUri === codeDeliveryUrl(portal, client);
-  if (!toHelper && !client.redirectUris.includes(redirectUri)) return 'unknown-redirect';
+  if (!toHelper && !client.redirectUris.includes(redirectUri)) return unknownRedirect(client, redirectUri);
   const rawState = rawParameter(query, 'state');
   const error = redirectableError(parameters);
   if (!toHelper && error !== null) {
     return { location: withQueryParameters(redirectUri, `error=${error}`, ...(rawState === null ? [] : [rawState])) };
   }
-  if (parameters.get('response_type') !== 'code') return 'malformed';
+  if (parameters.get('response_type') !== 'code')
+    return { problem: 'malformed', found: 'one whose response_type is not code' };
   if (toHelper) {
     const helper = readHelperRequest(portal, parameters.get('state') ?? '', client);
-    if (helper !== 'invalid-state' || redirectUri === undefined) return helper;
+    if (typeof helper !== 'string') return helper;
+    if (helper !== 'invalid-state' || redirectUri === undefined)
+      return { problem: helper, found: STATE_PROBLEMS[helper] };
   }
   const scope = parameters.get('scope') ?? null;
   return { client, flow: 'ordinary', redirectUri, rawState, scope };

@@ -3,7 +3,6 @@ import { camelCase, exactObject, renameKeys } from '../json.ts';
 import { codeDeliveryUrl, type EmulatedPortal } from '../portal.ts';
 import type { Client } from '../settings/client-registry.ts';
 import {
-  AUTHORIZATION_PROBLEMS,
   type AuthorizationRequest,
   allowAuthorization,
   denyAuthorization,
@@ -12,6 +11,7 @@ import {
   parseParameters,
   readAuthorizationRequest,
   readHelperRequest,
+  STATE_PROBLEMS,
   withQueryParameters,
 } from './authorization-request.ts';
 import { forIssuer, splitIssuer } from './issuers.ts';
@@ -138,9 +138,7 @@ export function login(
 function readState(portal: EmulatedPortal, state: string): AuthorizationRequest {
   const request = readHelperRequest(portal, portal.helperFlows.find(state)?.login?.jwt ?? state);
   if (typeof request !== 'string') return request;
-  throw new LoginError(
-    `state: must be the valid state of a config response (found ${AUTHORIZATION_PROBLEMS[request]})`,
-  );
+  throw new LoginError(`state: must be the valid state of a config response (found ${STATE_PROBLEMS[request]})`);
 }
 
 function pathOf(url: string): string {
@@ -159,10 +157,8 @@ function readAuthorizeUrl(portal: EmulatedPortal, text: string): AuthorizationRe
   // As it was sent, because the client gets its state back unchanged.
   const query = /\?([^#]*)/.exec(text)?.[1] ?? '';
   const request = read(portal, query, parseParameters(query));
-  if (typeof request !== 'string') return request;
-  throw new LoginError(
-    `authorizeUrl: must be a valid authorization request (found ${AUTHORIZATION_PROBLEMS[request]})`,
-  );
+  if (!('problem' in request)) return request;
+  throw new LoginError(`authorizeUrl: must be a valid authorization request (found ${request.found})`);
 }
 
 /** What reads the query of an authorize URL, by its path. */

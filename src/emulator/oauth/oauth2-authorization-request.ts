@@ -5,13 +5,17 @@ import { unmetRequirement } from '../settings/requirements.ts';
 import type { Settings } from '../settings/settings.ts';
 import { SCOPE } from '../settings/validation.ts';
 import {
-  type AuthorizationPageError,
+  type AuthorizationProblem,
   type AuthorizationRequest,
   type ErrorRedirect,
   encodeParameter,
   type LoginDemands,
   type OAuthErrorName,
+  REGISTER_REDIRECT_URI,
+  REPEATED,
   rawParameter,
+  unknownClient,
+  unknownRedirect,
   withQueryParameters,
 } from './authorization-request.ts';
 import { isResource } from './grant-tokens.ts';
@@ -33,15 +37,15 @@ export function readOAuth2AuthorizationRequest(
   portal: EmulatedPortal,
   query: string,
   parameters: ReadonlyMap<string, string> | null,
-): AuthorizationRequest | AuthorizationError | AuthorizationPageError {
-  if (parameters === null) return 'malformed';
+): AuthorizationRequest | AuthorizationError | AuthorizationProblem {
+  if (parameters === null) return REPEATED;
   const uri = parameters.get('request_uri');
   if (uri?.startsWith(REQUEST_URI_START) !== true) return checkAuthorizationParameters(portal, parameters, query);
   const { pushedRequests, issuerName, settings } = portal;
   const pushed = pushedRequests.open(uri, issuerName, parameters.get('client_id') ?? '', settings.stateLifetime);
-  if (pushed === null) return 'expired-request';
+  if (pushed === null) return { problem: 'expired-request', found: 'a request_uri that has expired or was used' };
   const request = checkAuthorizationParameters(portal, pushed);
-  return typeof request === 'string' || 'location' in request ? request : { ...request, requestUri: uri };
+  return 'problem' in request || 'location' in request ? request : { ...request, requestUri: uri };
 }
 
 /**
@@ -52,15 +56,16 @@ export function checkAuthorizationParameters(
   portal: EmulatedPortal,
   parameters: ReadonlyMap<string, string>,
   query?: string,
-): Extract<AuthorizationRequest, { readonly flow: 'oauth2' }> | AuthorizationError | AuthorizationPageError {
+): Extract<AuthorizationRequest, { readonly flow: 'oauth2' }> | AuthorizationError | AuthorizationProblem {
   const { settings } = portal;
   const client = settings.clients.get(parameters.get('client_id') ?? '');
-  if (client === undefined) return 'unknown-client';
+  if (client === undefined) return unknownClient(portal, parameters.get('client_id'));
   const sent = parameters.get('redirect_uri');
   // RFC 6749, 3.1.2.3: it may be left out if the client has registered exactly one. Some clouds use the first one.
   const redirectUri = sent ?? client.redirectUris[0];
-  if (redirectUri === undefined) return 'malformed';
-  if (!isRedirectUriAccepted(client, redirectUri, settings)) return 'unknown-redirect';
+  if (redirectUri === undefined)
+    return { problem: 'malformed', found: `none, and none is registered for ${client.id}; ${REGISTER_REDIRECT_URI}` };
+  if (!isRedirectUriAccepted(client, redirectUri, settings)) return unknownRedirect(client, redirectUri);
   const rawState = rawParameter(query ?? new URLSearchParams([...parameters]).toString(), 'state');
   const fail = (error: AuthorizationError['error'], description: string) => ({
     error,

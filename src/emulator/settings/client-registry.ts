@@ -88,6 +88,15 @@ export class ClientRegistry {
     return this.get(id) !== undefined;
   }
 
+  /** An ID that no client has, in words that follow "found". It may be a secret by mistake, which is not shown. */
+  describeUnknown(id = ''): string {
+    const all = [...this.configured(), ...this.registered()];
+    const names = all.slice(0, 20).map((client) => client.id);
+    const isSecret = all.some(({ secret }) => secret === id);
+    const found = isSecret ? 'a secret as client_id' : id === '' ? 'no client_id' : `the client_id ${id.slice(0, 200)}`;
+    return `${found}; registered: ${names.join(', ')}`;
+  }
+
   /** Those that have not registered themselves. */
   configured(): Client[] {
     return [...this.#configured.values()];

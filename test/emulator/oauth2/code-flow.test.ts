@@ -143,11 +143,11 @@ test.for([
   [{ authorizeUrl: '/oauth2/token', user: 'alice' }, 'authorizeUrl: must be a URL of'],
   [
     { authorizeUrl: '/oauth2/authorize?client_id=nobody', user: 'alice' },
-    '(found a client_id that is not registered: ',
+    '(found the client_id nobody; registered: tool; start ',
   ],
   [
     { authorizeUrl: '/oauth2/authorize?client_id=tool&client_id=tool', user: 'alice' },
-    '(found one with a parameter that is missing',
+    '(found one with a repeated parameter)',
   ],
   [{ authorizeUrl: '/oauth2/authorize', userName: 'alice' }, 'userName: is unknown'],
   [{ authorizeUrl: '/oauth2/authorize', user: 'alice', deny: 'no' }, 'deny: must be true or false'],
@@ -161,24 +161,52 @@ test.for([
   await expect(cloud.emulator.login({ ...request, authorizeUrl } as LoginRequest)).rejects.toThrow(message);
 });
 
-test('the refusal of a redirect URI says how to register it, on the page, in the log and to a test', async () => {
-  await using cloud = await startCloud({ clients: [{ id: 'x', secret: 's' }] });
+test('the refusal of a redirect URI names it and the registered ones, on the page, in the log, to a test and when it is pushed', async () => {
+  const registered = 'http://localhost:3000/callback';
+  await using cloud = await startCloud({ clients: [{ id: 'shop', redirectUris: [registered] }] });
   const stock = await StockClient.discover(cloud);
   const advice =
-    /not registered.*: start the emulator with --redirect-uri URI .*redirectUris.*set redirect_rule to any/;
-  const authorizeUrl = stock.authorizationUrl();
+    /found http:\/\/localhost:3000\/callback\/; registered for shop: http:\/\/localhost:3000\/callback; start the emulator with --redirect-uri URI .*redirectUris.*set redirect_rule to any/;
+  const authorizeUrl = stock.authorizationUrl({}, `${registered}/`);
   expect(await (await get(authorizeUrl)).text()).toMatch(advice);
-  expect(cloud.emulator.requests.at(-1)?.answer).toEqual({ message: expect.stringMatching(advice) });
+  const last = () => cloud.emulator.requests.at(-1);
+  expect(last()?.answer).toEqual({ message: expect.stringMatching(advice) });
+  expect(last()?.query['redirect_uri']).toBe(`${registered}/`);
   await expect(cloud.emulator.login({ authorizeUrl, user: 'alice' })).rejects.toThrow(advice);
+  await post(`${cloud.emulator.frontendUrl}/oauth2/par`, { client_id: 'shop', redirect_uri: `${registered}/` });
+  expect(last()?.answer).toMatchObject({ error_description: expect.stringMatching(advice) });
+});
+
+test('a redirect URI that differs at the token endpoint is named, and so is the right one', async () => {
+  await using cloud = await startCloud();
+  const stock = await StockClient.discover(cloud);
+  const landed = await stock.logIn(stock.authorizationUrl());
+  const credentials = { client_id: TOOL.id, client_secret: TOOL.secret, grant_type: 'authorization_code' };
+  const form = { ...credentials, code: landed.searchParams.get('code') ?? '' };
+  for (const redirect_uri of [null, 'https://tool.example/other']) {
+    await post(stock.server.token_endpoint ?? '', { ...form, ...(redirect_uri !== null && { redirect_uri }) });
+    expect(cloud.emulator.requests.at(-1)?.answer).toMatchObject({
+      error_description: `redirect_uri must be that of the authorization request, ${REDIRECT_URI} (found ${redirect_uri ?? 'none'})`,
+    });
+  }
+});
+
+test('the log shows a redirect URI without its query, user and password, and masks the request_uri of a pushed request', async () => {
+  await using cloud = await startCloud();
+  const redirect_uri = 'https://ann:secret1@tool.example/back?token=secret2';
+  await get(`${cloud.emulator.frontendUrl}/oauth2/authorize?${new URLSearchParams({ redirect_uri })}`);
+  expect(cloud.emulator.requests[0]?.query['redirect_uri']).toMatch(/^https:\/\/tool\.example\/back\?token=#[\w-]{8}$/);
+  const pushed = { client_id: TOOL.id, client_secret: TOOL.secret, redirect_uri: REDIRECT_URI, response_type: 'code' };
+  const response = await post(`${cloud.emulator.frontendUrl}/oauth2/par`, pushed);
+  const { request_uri } = (await response.json()) as { request_uri: string };
+  expect(JSON.stringify(cloud.emulator.requests)).not.toContain(request_uri);
 });
 
 test('the refusal of an unknown client names it and says how to register it, on the page, in the log and to a test', async () => {
   await using cloud = await startCloud();
   const authorizeUrl = `${cloud.emulator.frontendUrl}/oauth2/authorize?client_id=shop`;
-  const advice = /not registered: start the emulator with --client ID:SECRET, .*clients\)/;
-  const page = await (await get(authorizeUrl)).text();
-  expect(page).toMatch(advice);
-  expect(page).toContain('shop');
+  const advice = /found the client_id shop; registered: tool; start the emulator with --client ID:SECRET, .*clients\)/;
+  expect(await (await get(authorizeUrl)).text()).toMatch(advice);
   expect(cloud.emulator.requests.at(-1)?.answer).toEqual({ message: expect.stringMatching(advice) });
   await expect(cloud.emulator.login({ authorizeUrl, user: 'alice' })).rejects.toThrow(advice);
 });
