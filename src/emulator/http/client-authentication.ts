@@ -34,7 +34,18 @@ export function authenticateClient(
   }
   const client = settings.clients.get(id ?? '');
   if (isSecretOf(client, secret ?? '')) return { client };
-  return authenticationError('client authentication failed', authorization !== undefined);
+  const reason = client === undefined ? unregistered(settings, id) : wrongSecret(client, secret);
+  return authenticationError('client authentication failed', authorization !== undefined, reason);
+}
+
+function unregistered({ clients }: EffectiveSettings, id: string | undefined): string {
+  return `the client is not registered: found ${clients.describeUnknown(id)}`;
+}
+
+/** Why a client does not have this secret. The secret is not shown. */
+function wrongSecret({ id, secret }: Client, found: string | undefined): string {
+  if (secret === null) return `the client ${id} is registered without a secret`;
+  return found === undefined ? 'no secret was sent' : `the secret is not that of the client ${id}`;
 }
 
 /** Whether a client has this secret. A client without one has none, and an unknown client takes the same time. */
@@ -90,7 +101,7 @@ export function authenticateOAuth2Client(
     return { problem: invalidRequest('client_id differs from the one in the Authorization header') };
   }
   const client = settings.clients.get(id);
-  if (client === undefined) return authenticationError('client authentication failed', challenge);
+  if (client === undefined) return authenticationError(unregistered(settings, id), challenge);
   if (waived !== 'same') return { client };
   const { clientAuthentication } = settings;
   const problem = rejectCredentials(client, credentials, clientAuthentication === 'any' ? null : clientAuthentication);
@@ -136,20 +147,21 @@ function rejectCredentials(client: Client, credentials: Credentials, method: str
   switch (method) {
     case 'post':
       if (!inForm) return 'use client_id and client_secret in the form';
-      return isCorrect(secret) ? null : 'client authentication failed';
+      return isCorrect(secret) ? null : wrongSecret(client, secret);
     case 'basic':
       if (!inHeader) return 'use HTTP Basic';
-      return isCorrect(basic?.secret) ? null : 'client authentication failed';
+      return isCorrect(basic?.secret) ? null : wrongSecret(client, basic?.secret);
     case 'both':
       if (!inHeader || !inForm || credentials.id === undefined) return 'use HTTP Basic and the form together';
-      return isCorrect(basic?.secret) && isCorrect(secret) ? null : 'client authentication failed';
+      return isCorrect(basic?.secret) && isCorrect(secret) ? null : wrongSecret(client, secret);
     case 'none':
-      return inHeader || inForm ? 'use client_id alone' : null;
+      return inHeader || inForm ? 'use client_id alone, without a secret' : null;
     case 'private_key_jwt':
       return 'use client_assertion';
     default:
       if (client.secret === null)
         return client.jwks === null ? rejectCredentials(client, credentials, 'none') : 'use client_assertion';
+      if (!inForm && !inHeader) return 'no secret was sent: use HTTP Basic, or client_id and client_secret in the form';
       return rejectCredentials(client, credentials, inHeader ? 'basic' : 'post');
   }
 }
@@ -168,7 +180,8 @@ async function verifyAssertion(
   }
   const client = clients.get(id ?? unverifiedClaim(assertion, 'iss') ?? '');
   const isAllowed = clientAuthentication === 'any' || clientAuthentication === 'private_key_jwt';
-  if (client === undefined || !isAllowed) return authenticationError('client authentication failed');
+  if (client === undefined) return authenticationError(unregistered(portal.settings, id));
+  if (!isAllowed) return authenticationError(`client_assertion is not accepted, but ${clientAuthentication}`);
   const issuer = portal.issuer();
   const audiences = [issuer, `${issuer}/oauth2/token`, `${issuer}${url.split('?')[0]}`];
   const problem = await portal.clientAssertions.reject(client, assertion, audiences);

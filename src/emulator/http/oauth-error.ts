@@ -8,6 +8,8 @@ export interface OAuthError {
   readonly description: string;
   /** Whether the client used the Authorization header, so that the response must name the scheme accepted there. */
   readonly challenge?: boolean;
+  /** Why authentication failed, for the findings, if the description does not say it. */
+  readonly reason?: string;
 }
 
 export function invalidRequest(description: string): OAuthError {
@@ -27,6 +29,10 @@ export function sendOAuthError(reply: FastifyReply, problem: OAuthError): Fastif
   });
 }
 
-export function authenticationError(description: string, challenge = false): { readonly problem: OAuthError } {
-  return { problem: { status: 401, error: 'invalid_client', description, challenge } };
+export function authenticationError(
+  description: string,
+  challenge = false,
+  reason = description,
+): { readonly problem: OAuthError } {
+  return { problem: { status: 401, error: 'invalid_client', description, challenge, reason } };
 }

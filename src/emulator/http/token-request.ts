@@ -56,7 +56,7 @@ export async function readClientRequest(
     : authenticateClient(portal.settings, authorization, form);
   const proof = takesProof ? await verifyProof(request, reply, null) : null;
   if ('problem' in authentication) {
-    portal.audit.recordFailedAuthentication(named, authenticationMethod(authorization, form));
+    portal.audit.recordFailedAuthentication(named, authenticationMethod(authorization, form), authentication.problem);
     return authentication;
   }
   const { client } = authentication;

@@ -44,6 +44,8 @@ export interface MisuseRecord<Kind extends Misuse = Misuse> {
   readonly count: number;
   /** Of early refreshes: the age of the tokens at the earliest of them, in seconds. */
   readonly earliest: number;
+  /** Of failed authentications: why the last one failed. */
+  readonly reason?: string;
 }
 
 /** The grant that a record is about. */
@@ -89,8 +91,12 @@ export class ClientAudit {
     if (age < MIN_REFRESH_AGE_RATIO * lifetime) this.#count({ what: 'early', client: clientId, grant: id }, age);
   }
 
-  recordFailedAuthentication(client: string | null, way: ClientAuthenticationMethod): void {
-    this.#count({ what: 'notAuthenticated', client, way });
+  recordFailedAuthentication(
+    client: string | null,
+    way: ClientAuthenticationMethod,
+    { description, reason = description }: { readonly description: string; readonly reason?: string },
+  ): void {
+    this.#count({ what: 'notAuthenticated', client, way }, 0, reason);
   }
 
   /** Counts a poll with a device code that came before the interval was over. */
@@ -106,9 +112,14 @@ export class ClientAudit {
     return this.all().filter((record): record is MisuseRecord<MisuseOf<What>> => record.misuse.what === what);
   }
 
-  #count(misuse: Misuse, age = 0): void {
+  #count(misuse: Misuse, age = 0, reason?: string): void {
     const key = JSON.stringify(misuse);
     const { count, earliest } = this.#records.get(key) ?? { count: 0, earliest: age };
-    this.#records.set(key, { misuse, count: count + 1, earliest: Math.min(earliest, age) });
+    this.#records.set(key, {
+      misuse,
+      count: count + 1,
+      earliest: Math.min(earliest, age),
+      ...(reason !== undefined && { reason }),
+    });
   }
 }

@@ -91,11 +91,11 @@ export function collectFindings({ audit, helperFlows }: EmulatedPortal): Finding
       const message = `Tokens were refreshed before half of their lifetime had passed, ${formatTimes(count)}; the earliest refresh was ${earliest} s after their issue.`;
       return { client, grant, count, earliest, message };
     }),
-    failedAuthentications: audit.records('notAuthenticated').map(({ misuse: { client, way }, count }) => ({
+    failedAuthentications: audit.records('notAuthenticated').map(({ misuse: { client, way }, count, reason }) => ({
       client,
       way,
       count,
-      message: `Client authentication failed (${client ?? 'no registered client'}; credentials: ${way}), ${formatTimes(count)}.`,
+      message: `Client authentication failed (${client ?? 'no registered client'}; credentials: ${way}), ${formatTimes(count)}${reason === undefined ? '' : `: ${reason}`}.`,
     })),
     fastPolls: audit.records('fastPoll').map(({ misuse: { client }, count }) => ({
       client,

@@ -92,7 +92,7 @@ export class ClientRegistry {
   describeUnknown(id = ''): string {
     const all = [...this.configured(), ...this.registered()];
     const names = all.slice(0, 20).map((client) => client.id);
-    const isSecret = all.some(({ secret }) => secret === id);
+    const isSecret = all.some(({ secret }) => secret !== null && (id === secret || id.endsWith(`:${secret}`)));
     const found = isSecret ? 'a secret as client_id' : id === '' ? 'no client_id' : `the client_id ${id.slice(0, 200)}`;
     return `${found}; registered: ${names.join(', ')}`;
   }

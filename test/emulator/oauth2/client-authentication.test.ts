@@ -74,6 +74,37 @@ test('a public client sends only its client_id, or HTTP Basic with an empty secr
   expect(await status({}, basicHeader('public', 'x'))).toBe(401);
 });
 
+test('a failed authentication says what is wrong, in the response and in the findings, and shows no secret', async () => {
+  await using cloud = await startCloud();
+  const { frontendUrl, findings } = cloud.emulator;
+  const description = async (form: Record<string, string>, headers = {}) => {
+    const response = await post(`${frontendUrl}/oauth2/token`, { grant_type: 'refresh_token', ...form }, headers);
+    return ((await response.json()) as { error_description: string }).error_description;
+  };
+  const wrong = 'the secret is not that of the client tool';
+  const none = 'no secret was sent: use HTTP Basic, or client_id and client_secret in the form';
+  expect(await description({ client_id: TOOL.id, client_secret: 'wrong-one' })).toBe(wrong);
+  expect(await description({}, basicHeader(TOOL.id, 'wrong-one'))).toBe(wrong);
+  expect(await description({ client_id: TOOL.id })).toBe(none);
+  const unknown = 'the client is not registered: found';
+  expect(await description({ client_id: 'nobody' })).toBe(`${unknown} the client_id nobody; registered: tool`);
+  expect(await description({})).toBe(`${unknown} no client_id; registered: tool`);
+  for (const swapped of [TOOL.secret, `${TOOL.id}:${TOOL.secret}`])
+    expect(await description({ client_id: swapped })).toBe(`${unknown} a secret as client_id; registered: tool`);
+  await post(`${frontendUrl}/sso/token`, {
+    grant_type: 'refresh_token',
+    client_id: TOOL.id,
+    client_secret: 'wrong-one',
+  });
+  expect(findings().failedAuthentications).toMatchObject([
+    { message: expect.stringContaining(`: ${wrong}.`) },
+    { message: expect.stringContaining(`: ${none}.`) },
+    { message: expect.stringContaining(`: ${unknown} `) },
+    { message: `Client authentication failed (tool; credentials: form), 2 times: ${wrong}.` },
+  ]);
+  expect(JSON.stringify([findings(), cloud.emulator.requests])).not.toMatch(/wrong-one|with \+%&/);
+});
+
 async function startKeyCloud() {
   const { publicKey, privateKey } = await generateKeyPair('ES256');
   const jwks = { keys: [{ ...(await exportJWK(publicKey)), kid: 'k', alg: 'ES256' }] };
