@@ -33,6 +33,23 @@ test('emulator exam says in one line how a program ended that did not call the A
   expect(stderr).toBe('latchkey: the program ended with status 3 (its last line: no key) before a call of API_URL\n');
 });
 
+test('emulator exam quotes the error of a program that crashed, and not the lines around it', async () => {
+  const crash = [process.execPath, '-e', 'setTimeout(() => { throw new TypeError("no key") }, 50)'];
+  const { stderr } = await runLatchkey(exam(...QUICK, '--', ...crash));
+  expect(stderr).toBe(
+    'latchkey: the program ended with status 1 (its error: TypeError: no key) before a call of API_URL\n',
+  );
+});
+
+test('emulator exam --log writes what the program printed and sent in each situation', async () => {
+  const folder = join(mkdtempSync(join(tmpdir(), 'lk-')), 'log');
+  const program = ['sh', '-c', 'echo hello; exec "$@"', 'sh', ...clientWith()];
+  await runLatchkey(exam(...QUICK, '--log', folder, '--', ...program));
+  expect(readFileSync(join(folder, 'one-method.output.txt'), 'utf8')).toMatch(/^hello\n/);
+  const [first = ''] = readFileSync(join(folder, 'one-method.requests.jsonl'), 'utf8').split('\n');
+  expect(JSON.parse(first)).toMatchObject({ number: 1, method: expect.any(String) });
+});
+
 test('emulator exam prints its report in three formats, and has status 0 without a failure', async () => {
   const [table, json, junit] = await Promise.all(
     ['table', 'json', 'junit'].map((format) => runLatchkey(exam(...QUICK, '--format', format, '--', ...clientWith()))),

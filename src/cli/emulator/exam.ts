@@ -10,6 +10,7 @@ interface Options {
   readonly format: 'table' | 'json' | 'junit';
   readonly https?: true;
   readonly redirect?: string;
+  readonly log?: string;
 }
 
 /** Help without the options of `emulator`, which are not those of the exam. */
@@ -38,6 +39,7 @@ export function examCommand(): Command {
       'the redirect URI of the program, whose port the exam chooses (default: http://127.0.0.1/callback)',
       parseRedirectUri,
     )
+    .option('--log <folder>', 'where to write what the program prints and sends in each situation')
     .action(async (words: readonly string[], { format, ...options }: Options, command: Command) => {
       rejectEmulatorOptions(command);
       const terminated = waitForTerminationSignal();
@@ -67,7 +69,7 @@ function rejectEmulatorOptions(command: Command): void {
 
 async function runToEnd(
   words: readonly string[],
-  { only = [], https, redirect }: Omit<Options, 'format'>,
+  { only = [], https, redirect, log }: Omit<Options, 'format'>,
   terminated: Promise<NodeJS.Signals | null>,
   command: Command,
 ): Promise<ExamReport> {
@@ -95,7 +97,7 @@ async function runToEnd(
       process.stderr.write(`\r${done} of ${situations.length} situations${done === situations.length ? '\n' : ''}`);
   };
   try {
-    const options = { command: words, situations, tls: https, redirectUri: redirect };
+    const options = { command: words, situations, tls: https, redirectUri: redirect, log };
     return await runExam({ ...options, signal: interrupted.signal, onResult });
   } catch (error) {
     if (error instanceof ExamError && error.isUsage) command.error(`error: ${error.message}`);

@@ -15,6 +15,12 @@ const MAX_OUTPUT = 1_000_000;
 /** The longest line that is looked at. */
 const MAX_LINE = 10_000;
 
+/** The last lines of its output, among which its error is searched. */
+const MAX_QUOTED_LINES = 40;
+/** A line that begins with an error, as Node, Python, Go, Rust and Java print it before or after a stack trace. */
+const ERROR_LINE =
+  /^\s*(?:Uncaught |\[cause\]: |Caused by: |Exception in thread "\S*" )?(?:[\w.$]*(?:Error|Exception)\b|(?:error|fatal|panic)\b|thread '.*' panicked)/i;
+
 /** The statuses with which a shell says that there is no such command, or that it can't be run. */
 const NOT_FOUND = [126, 127];
 
@@ -78,12 +84,15 @@ export class ClientProcess {
     return NOT_FOUND.includes(this.ended?.status ?? 0);
   }
 
-  /** How it ended, with the last line that it printed, as the end of a sentence. */
+  /** How it ended, with its last error or else the last line that it printed, as the end of a sentence. */
   get endText(): string {
     const { status, signal } = this.ended ?? {};
     const how = signal ? `was ended by ${signal}` : `ended with status ${status}`;
-    const last = this.output.trimEnd().split('\n').at(-1)?.trim().slice(0, 200) ?? '';
-    return last === '' ? how : `${how} (its last line: ${last})`;
+    const lines = this.output.split('\n').slice(-MAX_QUOTED_LINES);
+    const error = lines.findLast((line) => ERROR_LINE.test(line));
+    const last = error ?? lines.findLast((line) => /\w/.test(line) && !line.startsWith('Node.js v'));
+    if (last === undefined) return how;
+    return `${how} (its ${error === undefined ? 'last line' : 'error'}: ${last.trim().slice(0, 200)})`;
   }
 
   /** Asks it to stop, and ends it if it does not. @param timeout milliseconds until that */

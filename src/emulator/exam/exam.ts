@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monotonicNow } from '../../system/clock.ts';
@@ -44,6 +44,8 @@ export interface ExamOptions {
   readonly tls?: boolean | undefined;
   /** An http URL of a loopback host, whose port the exam replaces. Default: {@link REDIRECT_URI}. */
   readonly redirectUri?: string | undefined;
+  /** A folder for the output and the requests of the program in each situation. Default: none. */
+  readonly log?: string | undefined;
   /** Ends the exam; it then rejects with the reason. */
   readonly signal: AbortSignal;
   /** Called after each situation. */
@@ -69,9 +71,11 @@ export async function runExam({
   situations,
   tls = false,
   redirectUri = REDIRECT_URI,
+  log,
   signal,
   onResult,
 }: ExamOptions): Promise<ExamReport> {
+  if (log !== undefined) await mkdir(log, { recursive: true });
   const root = await mkdtemp(join(tmpdir(), 'latchkey-exam-'));
   folders.add(root);
   const failed = new AbortController();
@@ -100,6 +104,7 @@ export async function runExam({
       return await work(sitting);
     } finally {
       await sitting[Symbol.asyncDispose]();
+      if (log !== undefined) await sitting.writeLog(join(log, name));
       isStubborn ||= sitting.clients.some(({ ignoredStop }) => ignoredStop);
     }
   };

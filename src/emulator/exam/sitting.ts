@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemTimers } from '../../system/clock.ts';
 import { type Emulator, startEmulator } from '../emulator.ts';
@@ -382,6 +382,17 @@ export class Sitting implements AsyncDisposable {
   mask(text: string): string {
     const secrets = [...this.emulator.secretsIssued(), this.emulator.clientSecret].filter((one) => one.length > 3);
     return secrets.reduce((masked, secret) => masked.replaceAll(secret, '…'), text);
+  }
+
+  /** Writes what the programs printed and which requests they sent to two files. @param path of both, without its end */
+  async writeLog(path: string): Promise<void> {
+    const printed = this.clients.map((client) => `${client.output}\n(the program ${client.endText})\n`);
+    const requests = this.wire.requests.map(
+      ({ logged }, index) => `${JSON.stringify({ ...logged, number: index + 1 })}\n`,
+    );
+    const options = { mode: 0o600 };
+    await writeFile(`${path}.output.txt`, printed.join(''), options);
+    await writeFile(`${path}.requests.jsonl`, requests.join(''), options);
   }
 
   /** Stops all programs and the emulator. */
