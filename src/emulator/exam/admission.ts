@@ -70,14 +70,53 @@ const BEGINNINGS: Readonly<Record<Exclude<Flow, 'refresh'>, readonly [string, (s
   ],
 };
 
-/** Finds out whether a program uses a flow. @returns why its situations do not apply to it, or null */
-export async function findFlow(sitting: Sitting, flow: Flow): Promise<string | null> {
-  if (flow === 'refresh') return null;
+/** Why the situations of a flow do not apply to a program. */
+export interface Obstacle {
+  readonly seen: string;
+  /** Only if it is a mistake of the program, which one of the situations reports. */
+  readonly mistake?: { readonly right: string; readonly source: string };
+}
+
+/** Finds out whether a program uses a flow, and whether the server accepts its requests. */
+export async function findFlow(sitting: Sitting, flow: Exclude<Flow, 'refresh'>): Promise<Obstacle | null> {
   const [not, begins] = BEGINNINGS[flow];
   const isOver = () => begins(sitting) || sitting.client.ended !== null || sitting.calls().length > CALLS_WITHOUT_LOGIN;
-  await sitting.until('a login', isOver, { mayEnd: true }).catch((error: unknown) => {
-    if (!(error instanceof Judgement)) throw error;
-  });
-  if (begins(sitting)) return null;
-  return `the program ${not}${sitting.client.ended === null ? '' : ` and ${sitting.client.endText}`}`;
+  await sitting.until('a login', isOver, { mayEnd: true }).catch(ignoreJudgement);
+  if (begins(sitting)) return flow === 'mcp' ? null : findMistake(sitting, flow);
+  return { seen: `the program ${not}${sitting.client.ended === null ? '' : ` and ${sitting.client.endText}`}` };
+}
+
+function ignoreJudgement(error: unknown): void {
+  if (!(error instanceof Judgement)) throw error;
+}
+
+const AUTHENTICATES = {
+  right: 'a client that has a secret sends it in all requests to the token and device authorization endpoints',
+  source:
+    'RFC 6749, 3.2.1: "Confidential clients or other clients issued client credentials MUST authenticate with the authorization server"; RFC 8628, 3.1: these requirements "apply to requests on this endpoint"',
+};
+const VALID_REQUEST = {
+  right: 'the server accepts the authorization request',
+  source: 'RFC 6749, 4.1.1: "The client constructs the request URI by adding the following parameters"',
+};
+
+/** What would fail every situation of a flow: a request that the server refuses whatever happens. */
+async function findMistake(sitting: Sitting, flow: 'code' | 'device'): Promise<Obstacle | null> {
+  if (flow === 'code') {
+    const login = sitting.login(sitting.authorizeUrls[0] ?? '');
+    const location = await login.catch((error: unknown) => {
+      if (error instanceof Judgement) return error.message;
+      throw error;
+    });
+    if (typeof location === 'string') return { seen: location, mistake: VALID_REQUEST };
+    const error = location.searchParams.get('error');
+    const description = location.searchParams.get('error_description');
+    if (error !== null)
+      return { seen: `the authorization request was refused: ${error}, ${description}`, mistake: VALID_REQUEST };
+    await sitting.visit(location).catch(ignoreJudgement);
+  }
+  const answered = () => sitting.to('token').some(({ answeredAt }) => answeredAt !== null);
+  await sitting.unlessStopped(() => sitting.refusal !== null || answered()).catch(ignoreJudgement);
+  const { refusal } = sitting;
+  return refusal?.includes('invalid_client') === true ? { seen: refusal, mistake: AUTHENTICATES } : null;
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monotonicNow } from '../../system/clock.ts';
 import { startEmulator } from '../emulator.ts';
-import { admit, findFlow } from './admission.ts';
+import { admit, findFlow, type Obstacle } from './admission.ts';
 import { killAllClients } from './client-process.ts';
 import { Judgement } from './judgement.ts';
 import type { Flow, Setup } from './setup.ts';
@@ -115,23 +115,33 @@ export async function runExam({
   try {
     await slowness.measure(async () => (await startEmulator()).close());
     const refreshes = await begin('admission', 'refresh', ADMISSION, admit);
-    const flows = new Map<Flow, Promise<string | null>>([['refresh', Promise.resolve(refreshes)]]);
-    const whyNot = (flow: Flow) => {
+    const flows = new Map<Flow, Promise<Obstacle | null>>();
+    const whyNot = async (flow: Flow): Promise<Obstacle | null> => {
+      if (flow === 'refresh') return refreshes === null ? null : { seen: refreshes };
+      const setup: Setup = { ownLogin: true, settings: { deviceInterval: 1 } };
       const known =
         flows.get(flow) ??
-        limit.run(() => begin(`flow-${flow}`, flow, { ownLogin: true }, (sitting) => findFlow(sitting, flow)));
+        limit.run(() =>
+          begin(`flow-${flow}`, flow, setup, async (sitting) => {
+            const found = await findFlow(sitting, flow);
+            return found && { ...found, seen: sitting.mask(found.seen) };
+          }),
+        );
       flows.set(flow, known);
       return known;
     };
     const judge = async (situation: Situation): Promise<ExamResult> => {
       const { name, group, right, source } = situation;
       const flow = FLOW_OF[group];
-      const reason = await whyNot(flow);
+      const obstacle = await whyNot(flow);
+      // A mistake that hides all of them is reported once.
+      const isFirst = situations.find((one) => FLOW_OF[one.group] === flow) === situation;
+      const mistake = isFirst ? obstacle?.mistake : undefined;
       const outcome =
-        reason === null
+        obstacle === null
           ? await limit.run(() => begin(name, flow, situation, (sitting) => sit(situation, sitting)))
-          : ({ verdict: 'not_applicable', seen: reason } as const);
-      const result = { name, group, ...outcome, right, source };
+          : ({ verdict: mistake === undefined ? 'not_applicable' : 'failed', seen: obstacle.seen } as const);
+      const result = { name, group, ...outcome, right, source, ...mistake };
       onResult?.(result);
       return result;
     };

@@ -26,6 +26,15 @@ const CA_FILE = 'ca.pem';
 /** Calls with a dead token after which a client does not come back to life. */
 const MAX_DEAD_CALLS = 12;
 
+/** The names of requests that a server refuses if they are wrong, by their endpoint, and the errors that do not say so. */
+const REFUSABLE: Readonly<Record<string, string>> = {
+  token: 'token',
+  device_authorization: 'device authorization',
+  par: 'pushed authorization',
+  register: 'registration',
+};
+const GOES_ON = ['authorization_pending', 'slow_down'];
+
 /** A fault of the token endpoint, without what it applies to. */
 export type TokenFault = RequestFault extends infer Fault
   ? Fault extends unknown
@@ -221,6 +230,15 @@ export class Sitting implements AsyncDisposable {
     return this.#logins.filter((at) => at >= since).length;
   }
 
+  /** What the server said of the client's newest request for tokens or a device code, if it refused it; otherwise null. */
+  get refusal(): string | null {
+    const last = this.wire.requests.findLast(({ logged }) => logged.endpoint in REFUSABLE)?.logged;
+    const { error, error_description: description } = last?.answer ?? {};
+    const isRefused = last?.fault === undefined && error !== undefined && !GOES_ON.includes(String(error));
+    const name = REFUSABLE[last?.endpoint ?? ''];
+    return isRefused ? `the ${name} request was refused: ${error}, ${description}` : null;
+  }
+
   /** Waits until the client has called the API with a valid token. @param since a position in the list of requests */
   async working(since = 0): Promise<WireRequest> {
     return this.until('a call of the API with a valid token', () => {
@@ -274,8 +292,9 @@ export class Sitting implements AsyncDisposable {
   ): Promise<Found> {
     const outcome = await this.#wait(find, seconds, () => (mayEnd ? false : this.client.ended !== null));
     if ('found' in outcome) return outcome.found;
-    if (outcome.why === 'ended') return fail(`the program ${this.client.endText} before ${what}`);
-    return fail(`the exam waited ${seconds} s for ${what} in vain`);
+    const why = this.refusal === null ? '' : `: ${this.refusal}`;
+    if (outcome.why === 'ended') return fail(`the program ${this.client.endText} before ${what}${why}`);
+    return fail(`the exam waited ${seconds} s for ${what} in vain${why}`);
   }
 
   /**

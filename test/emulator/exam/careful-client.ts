@@ -65,6 +65,9 @@ const MISTAKES = [
   'polls-after-refusal',
   'polls-after-expiry',
   'gives-up-lost-polls',
+  'no-secret-for-device-codes',
+  'no-secret-for-codes',
+  'asks-for-a-fragment',
   // No mistake: a refresh with a token that nobody issued shows whether the server accepts the client.
   'checks-its-credentials',
   // No mistake either, and without PKCE it has a nonce.
@@ -311,6 +314,7 @@ async function logInByCode(as: oauth.AuthorizationServer, client: oauth.Client):
     client_id: client.client_id,
     redirect_uri: redirectUri,
     state: expectedState,
+    ...(makes('asks-for-a-fragment') && { response_mode: 'fragment' }),
     ...(!makes('no-pkce') && {
       code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
       code_challenge_method: 'S256',
@@ -325,7 +329,7 @@ async function logInByCode(as: oauth.AuthorizationServer, client: oauth.Client):
     oauth.authorizationCodeGrantRequest(
       as,
       client,
-      clientAuth(as, client),
+      makes('no-secret-for-codes') ? oauth.None() : clientAuth(as, client),
       parameters,
       makes('other-redirect') ? `${redirectUri}/` : redirectUri,
       makes('no-pkce') ? oauth.nopkce : verifier,
@@ -406,7 +410,13 @@ async function overlook(response: Response, right: { iss: string; aud: string; n
 }
 
 async function logInByDevice(as: oauth.AuthorizationServer, client: oauth.Client): Promise<void> {
-  const request = await oauth.deviceAuthorizationRequest(as, client, clientAuth(as, client), {}, http);
+  const request = await oauth.deviceAuthorizationRequest(
+    as,
+    client,
+    makes('no-secret-for-device-codes') ? oauth.None() : clientAuth(as, client),
+    {},
+    http,
+  );
   const device = await oauth.processDeviceAuthorizationResponse(as, client, request);
   let interval = makes('polls-too-fast') ? 0.5 : (device.interval ?? 5);
   for (;;) {

@@ -25,6 +25,22 @@ test('a client with a mistake fails the situation that is about it, and passes i
   expect(namesOf(report, 'passed')).toEqual(['only-basic', 'only-post']);
 });
 
+test.each([
+  [
+    'no-secret-for-device-codes',
+    'device-flow',
+    'the device authorization request was refused: invalid_client, no secret',
+  ],
+  ['no-secret-for-codes', 'code-flow', 'the token request was refused: invalid_client, no secret was sent'],
+  ['asks-for-a-fragment', 'code-flow', 'the authorization request was refused: invalid_request, response_mode must be'],
+])('the mistake %s, which no login survives, is one failure', async (mistake, group, seen) => {
+  const report = await examine(clientWith(mistake), group);
+  expect(report.failed).toBe(1);
+  expect(report.results[0]).toMatchObject({ verdict: 'failed', seen: expect.stringContaining(seen) });
+  // A login that begins with a refresh token remains.
+  expect(report.results.length - report.not_applicable).toBe(1);
+});
+
 test('a client that checks its credentials during a refused login is not blamed for that', async () => {
   const report = await examine(clientWith('checks-its-credentials'), 'login-refused');
   expect(namesOf(report, 'passed')).toEqual(['login-refused']);
