@@ -35,7 +35,14 @@ test.each(['SIGINT', 'SIGTERM'] as const)(
   async (signal) => {
     const emulator = spawnLatchkey(['emulator', '--json', '--client', `${id}:a:secret`]);
     const line = JSON.parse((await emulator.stdout(/\n/)).split('\n')[0] ?? '') as FirstLine;
-    expect(Object.keys(line)).toEqual(['base_url', 'frontend_url', 'client_id', 'client_secret', 'console_url']);
+    expect(Object.keys(line)).toEqual([
+      'base_url',
+      'frontend_url',
+      'client_id',
+      'client_secret',
+      'console_url',
+      'issuer',
+    ]);
     expect(line).toMatchObject({ client_id: id, client_secret: 'a:secret' });
     expect(await statusOf(`${line['base_url']}/api/whoami`)).toBe(401);
     emulator.process.kill(signal);

@@ -184,6 +184,7 @@ function printEmulator(
       client_id: clientId,
       client_secret: clientSecret,
       console_url: consoleUrl,
+      issuer: frontendUrl,
       ca_file: caFile,
     });
     return;

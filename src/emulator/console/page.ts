@@ -138,7 +138,15 @@ const CLOCK = `<p><time class="now"></time> <span class="quiet" id="offset"></sp
 function clientConfiguration(portal: EmulatedPortal, { users, clients }: ConsoleData): string {
   const { base, frontend } = portal.origins();
   const ids = clients.map(({ id, name }) => [name === id ? 'client_id' : `client_id of ${name}`, id] as const);
-  const rows = [['base_url', base], ['frontend_url', frontend], ...ids, ['users', users.join(', ')]] as const;
+  const uris = portal.settings.clients.configured().flatMap(({ redirectUris }) => redirectUris);
+  const rows = [
+    ['base_url', base],
+    ['frontend_url, the issuer', frontend],
+    ['metadata', `${frontend}/.well-known/openid-configuration`],
+    ...ids,
+    ...[...new Set(uris)].map((uri) => ['redirect URI', uri] as const),
+    ['users', users.join(', ')],
+  ] as const;
   return html`<dl class="facts">
 !${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd class="value">${value}</dd></div>`)}
 </dl>`;

@@ -37,13 +37,16 @@ export function addRoute(
     url: path,
     config,
     handler: (_request, reply) =>
-      reply.code(405).header('allow', allowed.join(', ')).send({ error: 'invalid_request' }),
+      reply
+        .code(405)
+        .header('allow', allowed.join(', '))
+        .send({ error: 'invalid_request', ...(oauth2 && { error_description: `use ${allowed.join(', ')} here` }) }),
   });
 }
 
-/** The portal's only 404, which does not reveal the reason. */
-export function sendNotFound(reply: FastifyReply): FastifyReply {
-  return reply.code(404).send({ error: 'not_found' });
+/** A 404. Those of the portal do not reveal the reason. @param description only for paths that no endpoint has */
+export function sendNotFound(reply: FastifyReply, description?: string): FastifyReply {
+  return reply.code(404).send({ error: 'not_found', error_description: description });
 }
 
 /**

@@ -59,7 +59,7 @@ export function createServer(
     const status = error.statusCode === 415 ? 400 : (error.statusCode ?? 500);
     return reply.code(status).send({ error: status < 500 ? 'invalid_request' : 'server_error' });
   });
-  app.setNotFoundHandler({}, (_request, reply) => sendNotFound(reply));
+  app.setNotFoundHandler({}, (_request, reply) => sendNotFound(reply, whereToBegin(portal.issuer())));
   attachRequestContext(app, portal, issuers);
   replaceErrorBodies(app);
   log.attach(app, portal);
@@ -74,6 +74,11 @@ export function createServer(
   });
   attachInterceptor(app, portal.settings.intercept);
   return app;
+}
+
+/** What a client needs that has the wrong origin or the wrong path. */
+function whereToBegin(issuer: string): string {
+  return `no such path here; the issuer is ${issuer}, its metadata are at ${issuer}/.well-known/openid-configuration, its token endpoint is ${issuer}/oauth2/token`;
 }
 
 function createTlsServer({ certificate, key }: TlsCredentials, handler: RequestListener) {

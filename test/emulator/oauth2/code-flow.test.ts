@@ -27,6 +27,29 @@ test.for(['oauth2', 'oidc'] as const)('%s discovery names the issuer and all end
   });
 });
 
+test('a wrong path, and one of the wrong origin, says where the issuer and its token endpoint are', async () => {
+  await using cloud = await startCloud();
+  const { baseUrl, frontendUrl } = cloud.emulator;
+  for (const url of [
+    `${baseUrl}/.well-known/openid-configuration`,
+    `${baseUrl}/token`,
+    `${frontendUrl}/oauth2/token/`,
+  ]) {
+    const response = await get(url);
+    expect([response.status, await response.json()], url).toEqual([
+      404,
+      {
+        error: 'not_found',
+        error_description: `no such path here; the issuer is ${frontendUrl}, its metadata are at ${frontendUrl}/.well-known/openid-configuration, its token endpoint is ${frontendUrl}/oauth2/token`,
+      },
+    ]);
+  }
+  expect(await (await get(`${frontendUrl}/oauth2/token`)).json()).toEqual({
+    error: 'invalid_request',
+    error_description: 'use POST here',
+  });
+});
+
 test('discovery leaves out what a setting turns off, and a flow that is turned off is refused', async () => {
   await using cloud = await startCloud({ flows: 'device', pkce: 'ignored', clientAuthentication: 'none' });
   const { server } = await StockClient.discover(cloud);

@@ -28,6 +28,7 @@ const startedSchema = v.object({
   client_id: v.string(),
   client_secret: v.string(),
   console_url: v.string(),
+  issuer: v.string(),
   ca_file: v.optional(v.string()),
 });
 
