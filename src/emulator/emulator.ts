@@ -330,7 +330,7 @@ function restoreClient(options: EmulatorOptions, settings: EffectiveSettings, fi
   const { id, secret } = settings.firstClient;
   const client = file.state.client ?? { id, secret };
   file.save({ client });
-  return resolveSettings({ ...options, clients: [{ id: client.id, secret: client.secret ?? undefined }] });
+  return resolveSettings(options, { id: client.id, secret: client.secret ?? undefined });
 }
 
 function toGrantView({

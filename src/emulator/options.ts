@@ -95,7 +95,7 @@ export interface EmulatorOptions extends SettingOptions {
   readonly issuers?: readonly string[] | undefined;
   /** Default: one client with a generated ID and secret; without a secret if the profile's cloud issues none. */
   readonly clients?: readonly ClientOptions[] | undefined;
-  /** Redirect URIs of the clients that name none of their own, and of the generated one. Default: none. */
+  /** Redirect URIs of the clients that name none of their own, and of the generated one. Default: none; the generated one may use every http address of this machine. */
   readonly redirectUris?: readonly string[] | undefined;
   /** Default: `demo` with the password `demo`, which the login page then shows. */
   readonly users?: readonly UserOptions[] | undefined;

@@ -46,7 +46,7 @@ export function emulatorCommand(): Command {
     )
     .option(
       '--redirect-uri <uri>',
-      'an address at which these clients may receive codes of /oauth2/; may be repeated (default: none)',
+      'an address at which these clients may receive codes of /oauth2/; may be repeated (default: none; for the generated client every http address of this machine)',
       collectText,
     )
     .option(

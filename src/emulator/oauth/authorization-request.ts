@@ -105,8 +105,8 @@ export function unknownClient({ settings: { clients } }: EmulatedPortal, id: str
 }
 
 /** The redirect_uri of a request is not registered for its client. */
-export function unknownRedirect({ id, redirectUris }: Client, found: string): AuthorizationProblem {
-  const registered = redirectUris.join(', ') || 'none';
+export function unknownRedirect({ id, redirectUris, isLocal }: Client, found: string): AuthorizationProblem {
+  const registered = redirectUris.join(', ') || (isLocal ? 'every http address of this machine' : 'none');
   return {
     problem: 'unknown-redirect',
     found: `${shownUri(found)}; registered for ${id}: ${registered}; ${REGISTER_REDIRECT_URI}`,

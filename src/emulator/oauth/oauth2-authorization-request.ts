@@ -141,11 +141,16 @@ function readLoginDemands(
 }
 
 /** Registered redirect URIs are compared as exact strings, except for the port of loopback addresses (RFC 9700, 2.1). */
-function isRedirectUriAccepted({ redirectUris }: Client, redirectUri: string, { redirectRule }: Settings): boolean {
+function isRedirectUriAccepted(
+  { redirectUris, isLocal }: Client,
+  redirectUri: string,
+  { redirectRule }: Settings,
+): boolean {
   if (!isRedirectUri(redirectUri)) return false;
+  const { protocol, hostname } = new URL(redirectUri);
+  if (isLocal === true && protocol === 'http:' && LOCALHOST.includes(hostname)) return true;
   if (redirectUris.length > 0 || redirectRule === 'registered')
     return redirectUris.some((registered) => withoutLoopbackPort(registered) === withoutLoopbackPort(redirectUri));
-  const { protocol, hostname } = new URL(redirectUri);
   if (redirectRule === 'any' || protocol === 'https:') return true;
   return redirectRule === 'https-or-localhost' && protocol === 'http:' && LOCALHOST.includes(hostname);
 }

@@ -17,6 +17,8 @@ export interface Client {
   readonly redirectUris: readonly string[];
   readonly postLogoutRedirectUris: readonly string[];
   readonly claims: Readonly<Record<string, unknown>>;
+  /** The generated client, if it has no redirect URI: it may use every http address of this machine. */
+  readonly isLocal?: boolean;
 }
 
 /** Whether a client has nothing to authenticate with (RFC 6749, 2.1). */

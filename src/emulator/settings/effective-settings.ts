@@ -36,9 +36,10 @@ export interface EffectiveSettings extends Settings {
 
 /**
  * Fills in the defaults and checks every value.
+ * @param generated the client if none is configured; default: a new one
  * @throws OptionError
  */
-export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
+export function resolveSettings(options: EmulatorOptions, generated?: ClientOptions): EffectiveSettings {
   checkOptions(options);
   const host = options.host ?? '127.0.0.1';
   const wildcard = host === '0.0.0.0' || host === '::';
@@ -50,9 +51,11 @@ export function resolveSettings(options: EmulatorOptions): EffectiveSettings {
     throw new OptionError(`caFile: needs tls (found ${options.caFile} without tls)`);
   }
   const profile = findProfile(options.profile ?? '') ?? null;
-  const clients = (options.clients ?? [defaultClient(profile)]).map((one) =>
-    resolveClient({ ...one, redirectUris: one.redirectUris ?? options.redirectUris }),
-  );
+  const isLocal = options.clients === undefined && options.redirectUris === undefined && profile === null;
+  const clients = (options.clients ?? [generated ?? defaultClient(profile)]).map((one) => ({
+    ...resolveClient({ ...one, redirectUris: one.redirectUris ?? options.redirectUris }),
+    isLocal,
+  }));
   const users = options.users ?? [{ name: 'demo', password: 'demo' }];
   const publicHost = options.publicHost ?? (wildcard ? '127.0.0.1' : host);
   const clientsById = indexByName('clients', 'ID', clients, (one) => one.id);

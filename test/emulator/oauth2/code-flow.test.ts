@@ -1,7 +1,10 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import * as oauth from 'oauth4webapi';
 import { expect, test } from 'vitest';
-import type { LoginRequest } from '../../../src/emulator/index.ts';
+import { type LoginRequest, startEmulator } from '../../../src/emulator/index.ts';
 import { errorOf, get, HEATER, obtainCode, post, redirectLocation } from '../portal-client.ts';
 import { REDIRECT_URI, refusal, StockClient, startCloud, TOOL } from './stock-client.ts';
 
@@ -198,6 +201,23 @@ test('the refusal of a redirect URI names it and the registered ones, on the pag
   await expect(cloud.emulator.login({ authorizeUrl, user: 'alice' })).rejects.toThrow(advice);
   await post(`${cloud.emulator.frontendUrl}/oauth2/par`, { client_id: 'shop', redirect_uri: `${registered}/` });
   expect(last()?.answer).toMatchObject({ error_description: expect.stringMatching(advice) });
+});
+
+test('the generated client logs in at every http address of this machine, and at no other, also with its state restored', async () => {
+  const state = join(mkdtempSync(join(tmpdir(), 'lk-')), 'state');
+  for (const _ of ['new', 'restored']) {
+    await using emulator = await startEmulator({ state });
+    const login = (redirect_uri: string) => {
+      const query = new URLSearchParams({ response_type: 'code', client_id: emulator.clientId, redirect_uri });
+      return emulator.login({ authorizeUrl: `${emulator.frontendUrl}/oauth2/authorize?${query}`, user: 'demo' });
+    };
+    for (const good of ['http://localhost:3000/callback', 'http://127.0.0.1/x', 'http://[::1]:1/'])
+      expect((await login(good)).location).toContain(`${good}?code=`);
+    for (const bad of ['https://localhost/', 'http://localhost.example/', 'http://shop.example/'])
+      await expect(login(bad)).rejects.toThrow(
+        `(found ${bad}; registered for ${emulator.clientId}: every http address`,
+      );
+  }
 });
 
 test('a redirect URI that differs at the token endpoint is named, and so is the right one', async () => {
