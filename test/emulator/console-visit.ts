@@ -65,6 +65,17 @@ export async function expectUsable(opened: Console): Promise<void> {
   await section('Faults').getByText('2 hits, used up').waitFor();
   await section('Findings').getByText('Reused refresh token').waitFor();
   expect(await findUsabilityProblems(page)).toEqual([]);
+  const heading = await section('Requests')
+    .getByRole('heading')
+    .evaluate((element) => {
+      const range = document.createRange();
+      range.selectNodeContents(element);
+      return range.getBoundingClientRect().right;
+    });
+  const label = await section('Requests').getByText('Endpoint', { exact: true }).boundingBox();
+  expect(label?.x).toBeGreaterThan(heading);
+  await page.getByRole('navigation').getByRole('link', { name: 'Settings' }).click();
+  await expect.poll(() => page.evaluate(() => scrollY)).toBeGreaterThan(500);
   const newest = section('Requests').locator('summary').first();
   await newest.click();
   await page.getByRole('button', { name: 'Reset …' }).click();

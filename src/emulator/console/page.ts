@@ -62,6 +62,7 @@ export function consolePage(portal: EmulatedPortal, script: string): string {
 <button type="button" id="reset" class="danger" hidden>Reset &hellip;</button>
 </header>
 <main>
+<nav aria-label="Sections">!${JUMPS.map(([id, title]) => html`<a href="#${id}">${title}</a>`)}</nav>
 <div class="column">
 !${section('logins', 'Waiting for a login', '<ul class="list"></ul>')}
 !${section('device', 'Devices waiting for their user', '<ul class="list"></ul>')}
@@ -88,6 +89,16 @@ initial settings. Ports and clients stay.</p>
 </html>
 `;
 }
+
+/** The sections that the page may lead to: those that are never empty. */
+const JUMPS = [
+  ['requests', 'Requests'],
+  ['grants', 'Grants'],
+  ['clock', 'Clock'],
+  ['faults', 'Faults'],
+  ['addresses', 'Client configuration'],
+  ['settings', 'Settings'],
+];
 
 const FAULT_EXAMPLES = Object.entries(FAULT_KINDS).map(([name, { target, effect, example }]) => {
   const common = target === 'requests' ? { endpoint: 'token' } : { origin: 'frontend' };

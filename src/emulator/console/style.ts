@@ -23,9 +23,11 @@ p{margin:.5rem 0}
 .time{margin:0 0 0 auto;font-size:.9rem;color:var(--quiet);font-variant-numeric:tabular-nums;animation:tick 1s steps(1) infinite}
 @keyframes tick{to{outline-color:transparent}}
 main{max-width:84rem;margin:0 auto;padding:0 1.25rem;display:grid;grid-template-columns:minmax(0,1.35fr) minmax(0,1fr);gap:1.25rem;padding-top:1.25rem;padding-bottom:5rem;align-items:start}
+nav{grid-column:1/-1;display:flex;flex-wrap:wrap;gap:0 1.25rem}
+nav a{display:flex;align-items:center;min-height:2.75rem;color:var(--main)}
 .column{display:grid;gap:1.25rem;grid-template-columns:minmax(0,1fr)}
 section{background:var(--card);border:1px solid var(--soft);border-radius:.9rem;padding:1rem 1.25rem}
-#requests h2{float:left;line-height:2.75rem;margin:0}
+#requests h2{float:left;line-height:2.75rem;margin:0 1rem 0 0}
 #requests .inline{display:flex;justify-content:flex-end;margin-bottom:.5rem}
 #requests .empty{clear:both}
 .list{list-style:none;margin:0;padding:0}
@@ -39,7 +41,7 @@ label span{display:block;margin-bottom:.2rem;color:var(--quiet)}
 input,select,textarea,button{font:inherit;color:inherit;min-height:2.75rem;padding:.4rem .75rem;border:1px solid var(--line);border-radius:.5rem;background:var(--card);max-width:100%}
 input,select,textarea{width:100%;font-size:1rem}
 textarea{display:block;min-height:4rem;resize:vertical;font-family:var(--mono)}
-.inline select{width:auto}
+.inline select{width:auto;min-width:0}
 button{cursor:pointer;font-weight:500}
 button:hover{background:var(--soft)}
 button.main{background:var(--main);border-color:var(--main);color:var(--on-main)}
