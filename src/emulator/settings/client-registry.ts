@@ -28,16 +28,16 @@ export function isPublic({ secret, jwks }: Client): boolean {
 
 /**
  * Whether a browser may be sent to an address: an absolute URI in visible ASCII, as a Location needs (RFC 3986, 2),
- * without a fragment (RFC 6749, 3.1.2), and no script.
+ * without a fragment (RFC 6749, 3.1.2), and no script. `localhost:3000/` is a forgotten `http://`, and not a scheme.
  */
 export function isRedirectUri(address: string): boolean {
-  return /^(?!javascript:|data:)[\x21\x22\x24-\x7e]+$/i.test(address) && URL.canParse(address);
+  return /^(?!javascript:|data:|[\w.-]+:\d)[\x21\x22\x24-\x7e]+$/i.test(address) && URL.canParse(address);
 }
 
 /** A redirect URI. */
 export const redirectUri = v.message(
   v.pipe(v.string(), v.check(isRedirectUri)),
-  'an absolute URI in visible ASCII, without # and not javascript: or data:',
+  'an absolute URI in visible ASCII, such as http://localhost/callback, without # and not javascript: or data:',
 );
 /** The public keys of a client (RFC 7517, 5). */
 export const jwks = v.looseObject({ keys: v.array(v.looseObject({ kty: v.string() })) });

@@ -99,6 +99,7 @@ test('the emulator library rejects an unknown option and suggests the nearest on
     ],
     [{ users: { ann: 'hush-hush' } }, /^users: must be a list of objects$/],
     [{ issuers: 'staff' }, /^issuers: must be a list \(found "staff"\)$/],
+    [{ redirectUris: ['localhost:3000/cb'] }, /^redirectUris.0: must be an absolute URI.* such as http:/],
     [{ redirectUris: ['https://tool.example/bäck'] }, /^redirectUris.0: must be an absolute URI/],
     [
       { clients: [{ id, postLogoutRedirectUris: ['/bye'] }] },
