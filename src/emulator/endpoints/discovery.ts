@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE } from '../grant-types.ts';
+import { supportedGrantTypes } from '../grant-types.ts';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route, addRoute } from '../http/routes.ts';
 import { ASSERTION_ALGORITHMS } from '../oauth/client-assertions.ts';
@@ -71,13 +71,7 @@ function serverMetadata(portal: EmulatedPortal): object {
     response_types_supported: [hasCode ? 'code' : 'none'],
     response_modes_supported: ['query'],
     request_uri_parameter_supported: false,
-    grant_types_supported: [
-      ...(hasCode ? ['authorization_code'] : []),
-      ...(hasDevice && settings.deviceGrantType !== 'device_code' ? [DEVICE_GRANT_TYPE] : []),
-      ...(hasDevice && settings.deviceGrantType !== 'urn' ? ['device_code'] : []),
-      'refresh_token',
-      ...(settings.flows === 'all' ? ['client_credentials', EXCHANGE_GRANT_TYPE] : []),
-    ],
+    grant_types_supported: supportedGrantTypes(settings),
     token_endpoint_auth_methods_supported: methods,
     token_endpoint_auth_signing_alg_values_supported: ASSERTION_ALGORITHMS,
     revocation_endpoint_auth_methods_supported: methods,

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { FORM_MEDIA_TYPE } from '../../system/http/form.ts';
-import { DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE } from '../grant-types.ts';
+import { DEVICE_GRANT_TYPE, EXCHANGE_GRANT_TYPE, supportedGrantTypes } from '../grant-types.ts';
 import { invalidGrant, invalidRequest, type OAuthError, sendOAuthError } from '../http/oauth-error.ts';
 import { requestContext } from '../http/request-context.ts';
 import { addOAuth2Route } from '../http/routes.ts';
@@ -50,7 +50,8 @@ function handleTokenRequest(
   if (grantType === undefined) return invalidRequest('grant_type is missing');
   const grant = supportedGrant(grantType, portal.settings);
   if (grant === null) {
-    return { status: 400, error: 'unsupported_grant_type', description: 'this grant_type is not supported' };
+    const description = `grant_type must be one of ${supportedGrantTypes(portal.settings).join(', ')}`;
+    return { status: 400, error: 'unsupported_grant_type', description };
   }
   const operation = OPERATIONS[grant];
   const unmet = operation === null ? null : unmetOfRequest(request, operation, received);

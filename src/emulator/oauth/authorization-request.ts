@@ -217,13 +217,21 @@ export function allowAuthorization(
 /** Why a valid authorization request gets no code (RFC 6749, 4.1.2.1; OpenID Connect Core, 3.1.2.6). */
 export type AuthorizationRefusal = 'access_denied' | 'login_required' | 'consent_required';
 
+const REFUSALS: Readonly<Record<AuthorizationRefusal, string>> = {
+  access_denied: 'the user has refused',
+  login_required:
+    'End-User authentication is required: prompt, max_age, login_hint and id_token_hint allow no remembered login',
+  consent_required: 'End-User consent is required: this user has not allowed this client the requested scope yet',
+};
+
 /** The error response to a valid request. @returns the URL to which the browser is redirected */
 export function denyAuthorization(
   portal: EmulatedPortal,
   request: AuthorizationRequest,
   error: AuthorizationRefusal = 'access_denied',
 ): string {
-  return authorizationResponseUrl(portal, request, `error=${error}`);
+  const description = request.flow === 'oauth2' ? `&${encodeParameter('error_description', REFUSALS[error])}` : '';
+  return authorizationResponseUrl(portal, request, `error=${error}${description}`);
 }
 
 function authorizationResponseUrl(portal: EmulatedPortal, request: AuthorizationRequest, result: string): string {

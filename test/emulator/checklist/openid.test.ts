@@ -157,7 +157,9 @@ test('OpenID Connect Core, 3.1.2.1: id_token_hint names the user who must be log
   const location = async (form: object) =>
     redirectLocation(await post(browser.url({ id_token_hint: ofBob }), { action: 'login', ...form }));
   const { username, password } = { username: ALICE.name, password: ALICE.password };
-  expect(await location({ username, password })).toContain('error=login_required');
+  expect(await location({ username, password })).toContain(
+    'error=login_required&error_description=End-User%20authentication%20is%20required',
+  );
   expect(await location({ username: BOB.name, password: BOB.password })).toContain('code=');
   const authorizeUrl = browser.url({ id_token_hint: ofBob });
   const other = await browser.emulator.login({ authorizeUrl, user: ALICE.name });

@@ -220,6 +220,15 @@ test('the generated client logs in at every http address of this machine, and at
   }
 });
 
+test('an unsupported grant_type is refused with those that are supported', async () => {
+  await using cloud = await startCloud({ flows: 'device' });
+  const form = { client_id: TOOL.id, client_secret: TOOL.secret, grant_type: 'password' };
+  expect(await (await post(`${cloud.emulator.frontendUrl}/oauth2/token`, form)).json()).toEqual({
+    error: 'unsupported_grant_type',
+    error_description: 'grant_type must be one of urn:ietf:params:oauth:grant-type:device_code, refresh_token',
+  });
+});
+
 test('a redirect URI that differs at the token endpoint is named, and so is the right one', async () => {
   await using cloud = await startCloud();
   const stock = await StockClient.discover(cloud);
