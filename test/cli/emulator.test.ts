@@ -182,7 +182,12 @@ test.each([
     const { base_url: base = '', frontend_url: frontend = '' } = line;
     expect(await statusOf(`${base}/api/whoami`)).toBe(503);
     const redirect_uri = 'http://localhost:3000/callback';
-    const authorize = new URLSearchParams({ client_id: 'shop', redirect_uri, response_type: 'code', scope: 'openid' });
+    const authorize = new URLSearchParams({
+      client_id: 'shop',
+      redirect_uri,
+      response_type: 'code',
+      scope: 'openid email',
+    });
     const authorize_url = `${frontend}/oauth2/authorize?${authorize}`;
     const login = await fetch(`${line['console_url']}login`, {
       method: 'POST',

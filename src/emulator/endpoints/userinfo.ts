@@ -16,5 +16,5 @@ async function sendClaims(request: FastifyRequest, reply: FastifyReply): Promise
     const challenge = 'Bearer realm="portal", error="insufficient_scope", scope="openid"';
     return reply.header('www-authenticate', challenge).code(403).send({ error: 'insufficient_scope' });
   }
-  return reply.send(userClaims(found.grant.user, requestContext(request).portal.settings));
+  return reply.send(userClaims(found.grant.user, found.scope, requestContext(request).portal.settings));
 }

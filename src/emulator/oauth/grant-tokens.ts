@@ -96,14 +96,16 @@ function createAccessToken(
 
 function createIdToken(
   { signingKey, issuer }: GrantTokensContext,
-  { clientId, user, oauth2 }: GrantSubject,
+  { clientId, user, scope, oauth2 }: GrantSubject,
   accessToken: string,
   { generation }: TokenClaims,
   times: TokenTimes,
   settings: EffectiveSettings,
 ): string {
   const iss = issuer(oauth2?.issuer);
-  const claims = { iss, aud: clientId, ...times, ...userClaims(user, settings) };
+  // The portal of docs/portal.md knows no scopes of OpenID Connect.
+  const about = userClaims(user, oauth2 === undefined ? null : scope, settings);
+  const claims = { iss, aud: clientId, ...times, ...about };
   // OpenID Connect Core, 10.1: its client can verify it.
   if (oauth2 === undefined) return signWithSecret(claims, settings.clients.get(clientId)?.secret ?? '');
   const all = {
@@ -144,10 +146,27 @@ export function isResource(text: string): boolean {
   return URL.canParse(text) && !text.includes('#');
 }
 
-/** The claims about a user (OpenID Connect Core, 5.1), in ID tokens and at the userinfo endpoint. */
-export function userClaims(user: string, settings: EffectiveSettings) {
+/** The claims that need a scope (OpenID Connect Core, 5.4). */
+const SCOPED_CLAIMS = {
+  profile:
+    'name family_name given_name middle_name nickname preferred_username profile picture website gender birthdate zoneinfo locale updated_at',
+  email: 'email email_verified',
+  address: 'address',
+  phone: 'phone_number phone_number_verified',
+};
+
+/**
+ * The claims about a user (OpenID Connect Core, 5.1), in ID tokens and at the userinfo endpoint.
+ * @param scope the granted one; without `openid` it leaves nothing out
+ */
+export function userClaims(user: string, scope: string | null, settings: EffectiveSettings) {
   const own = settings.users.get(user)?.claims;
-  return { name: user, preferred_username: user, ...own, sub: subjectOf(user, settings) };
+  const claims = { name: user, preferred_username: user, ...own, sub: subjectOf(user, settings) };
+  const granted = scope?.split(' ') ?? [];
+  if (!granted.includes('openid')) return claims;
+  const missing = Object.entries(SCOPED_CLAIMS).filter(([name]) => !granted.includes(name));
+  const hidden = missing.flatMap(([, names]) => names.split(' '));
+  return { ...Object.fromEntries(Object.entries(claims).filter(([name]) => !hidden.includes(name))), sub: claims.sub };
 }
 
 /** The claim `sub` of a user: the one of the user's own claims, otherwise the name. That of a client is its ID. */

@@ -336,7 +336,11 @@ export const oauth2Operations: readonly EmulatorOperation[] = [
       responses: {
         200: {
           description: 'The access token is valid',
-          body: v.looseObject({ sub: v.string(), name: v.string(), preferred_username: v.string() }),
+          body: v.looseObject({
+            sub: v.string(),
+            name: v.optional(v.string()),
+            preferred_username: v.optional(v.string()),
+          }),
         },
         ...invalidBearer,
       },

@@ -21,7 +21,7 @@ async function startProvider(options: EmulatorOptions = {}) {
     emulator,
     config,
     /** The whole code flow with PKCE and nonce. */
-    async logIn(scope = 'openid profile') {
+    async logIn(scope = 'openid profile email') {
       const pkceCodeVerifier = client.randomPKCECodeVerifier();
       const expectedNonce = client.randomNonce();
       const authorizeUrl = client.buildAuthorizationUrl(config, {
@@ -48,6 +48,21 @@ test('a stock OpenID client checks nonce, at_hash and auth_time, and gets the cl
   const refreshed = await client.refreshTokenGrant(config, tokens.refresh_token ?? '');
   expect(refreshed.claims()).toMatchObject({ auth_time: tokens.claims()?.auth_time });
   expect(refreshed.claims()).not.toHaveProperty('nonce');
+});
+
+test('claims about a user come with their scope only, and claims of the user that no scope names with each', async () => {
+  await using provider = await startProvider();
+  const { config } = provider;
+  for (const [scope, about] of [
+    ['openid', { roles: ['owner'] }],
+    ['openid email', { roles: ['owner'], email: 'alice@example.com' }],
+    ['openid profile', { roles: ['owner'], name: 'alice', preferred_username: 'alice' }],
+  ] as const) {
+    const tokens = await provider.logIn(scope);
+    expect(await client.fetchUserInfo(config, tokens.access_token, 'alice')).toEqual({ sub: 'alice', ...about });
+    const { email, name, preferred_username, roles } = { ...tokens.claims() };
+    expect(JSON.parse(JSON.stringify({ email, name, preferred_username, roles })), scope).toEqual(about);
+  }
 });
 
 test.for(['iss', 'aud', 'exp', 'nonce', 'unsigned', 'unknown-key'] as const)(

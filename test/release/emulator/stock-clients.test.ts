@@ -102,7 +102,7 @@ async function startApplication({ frontendUrl }: Emulator, more: string) {
   const page = `<!doctype html><link rel="icon" href="data:,"><script src="/oidc.js"></script><script>
     const own = location.origin + '/';
     const manager = new oidc.UserManager({ authority: ${JSON.stringify(frontendUrl)}, client_id: 'app', redirect_uri: own,
-      post_logout_redirect_uri: own + 'bye', silent_redirect_uri: own + 'silent', scope: 'openid read',
+      post_logout_redirect_uri: own + 'bye', silent_redirect_uri: own + 'silent', scope: 'openid email read',
       userStore: new oidc.WebStorageStateStore({ store: localStorage }), ${more} });
     if (location.pathname === '/silent') manager.signinSilentCallback();
     </script><p>The application</p>`;
@@ -161,7 +161,7 @@ test.skipIf((await browserSkipReason()) !== null).for<[string, string, string]>(
           : "{ authorization: 'Bearer ' + user.access_token }"
       };
       return await (await fetch(url, { headers })).json();`;
-    expect(await inPage(page, call)).toEqual({ user: 'alice', scope: 'openid read' });
+    expect(await inPage(page, call)).toEqual({ user: 'alice', scope: 'openid email read' });
     const inFrame = `const user = await manager.signinSilent(); ${PROFILE}`;
     expect(await inPage(page, `await manager.removeUser(); ${inFrame}`)).toEqual([...about, expect.any(String)]);
     expect(emulator.requests.filter(({ query }) => query['prompt'] === 'none')).toHaveLength(1);
