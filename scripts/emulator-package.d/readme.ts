@@ -1,3 +1,44 @@
+import { readFileSync } from 'node:fs';
+import { join, posix } from 'node:path';
+
+/** The files of docs/ in the package. */
+export const PAGES = [
+  'emulator.md',
+  'emulator-checklist.md',
+  'exam-your-client.md',
+  'exam-situations.md',
+  'openapi-emulator.json',
+  'portal.md',
+  'images/emulator-console.png',
+];
+const FILES: ReadonlySet<string> = new Set(['LICENSE', 'CHANGELOG.md', ...PAGES.map((page) => `docs/${page}`)]);
+
+/** The texts for people in the package, by their paths in it. @param root of the checkout */
+export function packageTexts(root: string): ReadonlyMap<string, string> {
+  const read = (file: string) => readFileSync(join(root, file), 'utf8');
+  const pages = ['CHANGELOG.md', ...[...FILES].filter((file) => /^docs\/.*\.md$/.test(file))];
+  return new Map([
+    ['README.md', createReadme(read('docs/emulator.md'))],
+    ...pages.map((file) => [file, localLinks(read(file), posix.dirname(file), (target) => target)] as const),
+  ]);
+}
+
+/**
+ * A page whose links to files that the package lacks are plain text.
+ * @param folder of the page
+ * @param link the new form of a link to another file
+ */
+function localLinks(text: string, folder: string, link: (path: string) => string): string {
+  return text.replaceAll(
+    /(!?)\[([^\]]+)\]\((?![a-z]+:)([^)#]*)(#[^)]*)?\)/g,
+    (all, image: string, label: string, path: string, anchor = '') => {
+      if (path === '') return link('') === '' ? all : `[${label}](${link('')}${anchor})`;
+      if (!FILES.has(posix.join(folder, path))) return image === '' ? label : '';
+      return `${image}[${label}](${link(path)}${anchor})`;
+    },
+  );
+}
+
 const PAGE = 'docs/emulator.md';
 /** Says how to get the emulator in every form; the README has its own words for that. */
 const GET = '## Get it';
@@ -19,27 +60,18 @@ npm install --save-dev FILE            # for the tests of a project
 /**
  * The README of the npm package: the beginning of docs/emulator.md, with the commands and the import of the package.
  * @param page the text of docs/emulator.md
- * @param files the package's files; a link to another file of the checkout becomes plain text
  * @throws Error if the page lacks one of the sections between which the README begins and ends
  */
-export function createReadme(page: string, files: ReadonlySet<string>): string {
+function createReadme(page: string): string {
   const [get, start, end] = [GET, START, END].map((heading) => {
     const at = page.indexOf(`\n${heading}\n`);
     if (at === -1) throw new Error(`${PAGE} has no section "${heading}", which the README of the package needs`);
     return at;
   });
   const beginning = `${page.slice(0, get)}\n${GET_PACKAGE}${page.slice(start, end)}`
-    .replaceAll('./scripts/latchkey emulator', 'npx latchkey-emulator')
-    .replace(/^# .*$/m, '# latchkey-emulator')
-    .replaceAll(
-      /(!?)\[([^\]]+)\]\((?!https?:)([^)#]*)(#[^)]*)?\)/g,
-      (_all, image: string, text: string, path, anchor) => {
-        const target = path === '' ? PAGE : `docs/${path}`;
-        if (!files.has(target)) return image === '' ? text : '';
-        return `${image}[${text}](${target}${anchor ?? ''})`;
-      },
-    );
-  return `${beginning.trim()}
+    .replaceAll(/(?:\.\/scripts\/)?latchkey emulator/g, 'npx latchkey-emulator')
+    .replace(/^# .*$/m, '# latchkey-emulator');
+  return `${localLinks(beginning, 'docs', (path) => (path === '' ? PAGE : `docs/${path}`)).trim()}
 
 ## More
 

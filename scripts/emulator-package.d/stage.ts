@@ -4,7 +4,7 @@ import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } fro
 import { dirname, join } from 'node:path';
 import { type BuildOptions, build } from 'esbuild';
 import * as v from 'valibot';
-import { createReadme } from './readme.ts';
+import { PAGES, packageTexts } from './readme.ts';
 
 const root = join(import.meta.dirname, '../..');
 const [version, out] = process.argv.slice(2);
@@ -13,16 +13,6 @@ if (version === undefined || out === undefined) {
   process.exit(2);
 }
 
-/** The pages that describe the emulator; they link to each other. */
-const PAGES = [
-  'emulator.md',
-  'emulator-checklist.md',
-  'exam-your-client.md',
-  'exam-situations.md',
-  'openapi-emulator.json',
-  'portal.md',
-  'images/emulator-console.png',
-];
 /** The folders and files of the sources that the package may contain: nothing of the hub. */
 const ALLOWED =
   /^(src\/emulator\/|src\/clouds\/|src\/cli\/emulator\/|src\/cli\/terminal\/|src\/system\/|src\/core\/(clock|failure|random)\.ts$|scripts\/emulator-package\.d\/)/;
@@ -40,10 +30,9 @@ mkdirSync(out, { recursive: true });
 const imported = await bundle(join(out, 'dist/lib'));
 declareTypes(join(out, 'types'));
 writeFileSync(join(out, 'package.json'), `${JSON.stringify(manifest(imported), null, 2)}\n`);
-for (const file of ['LICENSE', 'CHANGELOG.md']) cpSync(join(root, file), join(out, file));
+cpSync(join(root, 'LICENSE'), join(out, 'LICENSE'));
 for (const page of PAGES) cpSync(join(root, 'docs', page), join(out, 'docs', page));
-const files = new Set(PAGES.map((page) => `docs/${page}`));
-writeFileSync(join(out, 'README.md'), createReadme(readFileSync(join(root, 'docs/emulator.md'), 'utf8'), files));
+for (const [file, text] of packageTexts(root)) writeFileSync(join(out, file), text);
 
 /**
  * Writes the program, the library and the console's script. They are two folders below package.json, as deep as the
