@@ -72,6 +72,13 @@ test('the request log of the emulator shows a URL as it was sent, without adding
   });
 });
 
+test('the request log of the emulator shows the media type of a body that is no form', async ({ emulator }) => {
+  const headers = { 'content-type': 'application/json; charset=utf-8' };
+  await fetch(`${emulator.frontendUrl}/oauth2/token`, { method: 'POST', headers, body: '{}' });
+  await get(`${emulator.frontendUrl}/oauth2/jwks`);
+  expect(emulator.requests.map(({ media }) => media)).toEqual(['application/json', undefined]);
+});
+
 test('the request log of the emulator shows secrets unmasked with showSecrets', async () => {
   await using emulator = await startTestEmulator({ showSecrets: true });
   const code = await obtainCode(emulator);

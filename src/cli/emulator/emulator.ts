@@ -63,7 +63,7 @@ export function emulatorCommand(): Command {
     .option('--user <name:password>', 'a user who can log in; may be repeated (default: demo:demo)', collectUser)
     .option(
       '--state <file>',
-      'store issued tokens, findings and the clock in this file ; changed settings, faults and the log are not stored',
+      'store issued tokens, findings and the clock in this file; changed settings, faults and the log are not stored',
     )
     .option('--tls', 'serve both URLs over HTTPS, with a private CA')
     .option('--ca-file <file>', 'with --tls: where to write the CA (default: a temporary file; its name is printed)')

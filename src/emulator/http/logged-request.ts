@@ -44,6 +44,8 @@ export const LoggedRequest = v.strictObject({
   query: v.record(v.string(), v.string()),
   /** The form in the body. */
   form: v.record(v.string(), v.string()),
+  /** In lower case, without its parameters; left out if the request names none. */
+  media: v.optional(v.pipe(v.string(), v.description('The media type of the body'))),
   /** In lower case. */
   authorization: v.nullable(v.pipe(v.string(), v.description('The scheme of the Authorization header'))),
   status: v.pipe(

@@ -5,7 +5,7 @@ import { appendBounded } from '../bounded-collections.ts';
 import type { EmulatedPortal } from '../portal.ts';
 import type { ClientRegistry } from '../settings/client-registry.ts';
 import type { LoggedRequest } from './logged-request.ts';
-import { hasRequestContext, type RequestContext, requestContext } from './request-context.ts';
+import { hasRequestContext, mediaType, type RequestContext, requestContext } from './request-context.ts';
 
 /** Requests kept. */
 const MAX_REQUESTS = 10_000;
@@ -54,6 +54,7 @@ export class RequestLog {
         url: loggedPath(context, masking),
         query: masking.maskForm(context.query),
         form: {},
+        ...loggedMedia(request),
         authorization: context.authorization?.split(' ')[0]?.slice(0, 20).toLowerCase() ?? null,
         status: null,
         answer: {},
@@ -103,6 +104,11 @@ function loggedResponse(reply: FastifyReply, payload: unknown, masking: SecretMa
   if (typeof location === 'string') return { location: masking.maskUrl(location) };
   const json = String(reply.getHeader('content-type')).startsWith('application/json');
   return json && typeof payload === 'string' ? masking.maskJson(payload) : {};
+}
+
+function loggedMedia(request: FastifyRequest): Pick<LoggedRequest, 'media'> {
+  const media = mediaType(request).slice(0, 100);
+  return media === '' ? {} : { media };
 }
 
 /** The path, with an unknown client masked; of unknown paths only the beginning. */

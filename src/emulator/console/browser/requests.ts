@@ -70,7 +70,7 @@ function showEntries(): void {
 }
 
 function requestRow(entry: LoggedRequest): HTMLElement {
-  const { time, endpoint, client, method, url, query, form, authorization, status, fault, answer } = entry;
+  const { time, endpoint, client, method, url, query, form, media, authorization, status, fault, answer } = entry;
   const clientText = client === null ? null : clientName(client);
   const faultText = fault === undefined ? null : `fault ${fault}`;
   const about = [endpoint === 'unknown' ? url : null, form['grant_type'], clientText, faultText].filter(
@@ -78,6 +78,7 @@ function requestRow(entry: LoggedRequest): HTMLElement {
   );
   const facts = createElement('dl', { class: 'facts' }, fact('path', url));
   if (client !== null) facts.append(fact('client', client));
+  if (media !== undefined) facts.append(fact('media type', media));
   if (authorization !== null) facts.append(fact('authorization', authorization));
   for (const [name, value] of Object.entries(query)) facts.append(fact(`query: ${name}`, value));
   for (const [name, value] of Object.entries(form)) facts.append(fact(`form: ${name}`, value));
