@@ -261,6 +261,7 @@ test.each([
   [['--on-reuse', 'ignore'], /--on-reuse.*'ignore'.*refuse, revoke-family/],
   [['--profile', 'tadoo'], /--profile.*'tadoo'.*bmw, daikin, /],
   [['--ca-file', 'ca.pem'], /--ca-file: needs tls \(found ca.pem without tls\)/],
+  [['start'], /unknown command 'start'\n\(There are: exam\)\n/],
   [['examine'], /unknown command 'examine'\n\(Did you mean exam\?\)\n/],
 ])('emulator %j is wrong usage', async (args, problem) => {
   const wrong = await runLatchkey(['emulator', ...args]);

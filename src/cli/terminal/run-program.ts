@@ -84,7 +84,7 @@ function rejectUnknownCommand(group: Command): void {
 /** Ends a group of commands with wrong usage; suggests the command that was meant, in the words of commander, or names all of a few. */
 export function failUnknownCommand(group: Command, name: string): never {
   const names = group.commands.map((command) => command.name());
-  const meant = names.length === 1 ? names[0] : nearestName(name, names);
+  const meant = nearestName(name, names) ?? names.find((one) => name.startsWith(one));
   const known = names.length > MAX_LISTED_COMMANDS ? '' : `\n(There are: ${names.join(', ')})`;
   const suggestion = meant ? `\n(Did you mean ${meant}?)` : known;
   return group.error(`error: unknown command '${name}'${suggestion}`, { code: 'commander.unknownCommand' });

@@ -21,8 +21,8 @@ type SettingValues =
   /** Names or requirements with one space between them. */
   | { readonly kind: 'text'; readonly syntax: TextSyntax };
 
-/** `scopes`: names; `requirements`: `OPERATION:NAME` or `OPERATION:NAME=VALUE`, with a percent-encoded value. */
-export type TextSyntax = 'scopes' | 'requirements';
+/** `name`: one name; `scopes`: names; `requirements`: `OPERATION:NAME` or `OPERATION:NAME=VALUE`, with a percent-encoded value. */
+export type TextSyntax = 'name' | 'scopes' | 'requirements';
 
 export function booleanSetting(initial: boolean, description: string): SettingDefinition<boolean> {
   return { values: { kind: 'boolean' }, initial, description };

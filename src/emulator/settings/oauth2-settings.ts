@@ -146,7 +146,7 @@ export const QUIRK_SETTINGS = {
     'the envelope of token responses: none, or a status and a body, and errors with 200 (body)',
   ),
   /** A member of token responses with the name of the user, such as `userid`. Default: null, none. */
-  accountMember: textSetting('scopes', 'the name of a member of token responses with the name of the user'),
+  accountMember: textSetting('name', 'the name of a member of token responses with the name of the user'),
   /** The status of an invalid_grant. Default: `400`. */
   invalidGrantStatus: choiceSetting(['400', '401'], 'the status of an invalid_grant: 400 or 401'),
   /** The status of an authorization_pending. Default: `400`. */

@@ -93,6 +93,7 @@ function settingSchema({ values, initial }: SettingDefinition<unknown>): v.Gener
 
 function textSchema(syntax: TextSyntax): v.GenericSchema {
   const schema = (pattern: RegExp) => v.pipe(v.string(), v.maxLength(MAX_TEXT_LENGTH), v.regex(pattern));
+  if (syntax === 'name') return v.message(schema(/^[\x21\x23-\x5B\x5D-\x7E]+$/), 'a name without a space');
   return syntax === 'scopes'
     ? v.message(schema(SCOPE), 'names with one space between them')
     : v.message(schema(REQUIREMENTS), 'OPERATION:NAME or OPERATION:NAME=VALUE, with one space between two of them');

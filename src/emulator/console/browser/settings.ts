@@ -28,12 +28,20 @@ function settingRow({ name, description, values, nothing, value }: SettingContro
       if (!done && control instanceof HTMLInputElement) control.value = control.defaultValue;
     });
   });
-  const about = createElement('small', {}, `${description}${UNITS[values.kind] ?? ''}`);
+  const about = createElement(
+    'small',
+    {},
+    `${description}${UNITS['syntax' in values ? values.syntax : values.kind] ?? ''}`,
+  );
   return createElement('label', { class: 'setting' }, createElement('span', {}, name, about), control);
 }
 
 /** What is added to the descriptions of settings of some kinds. */
-const UNITS: Readonly<Record<string, string>> = { seconds: ', in seconds', text: ', with one space between two' };
+const UNITS: Readonly<Record<string, string>> = {
+  seconds: ', in seconds',
+  scopes: ', with one space between two',
+  requirements: ', with one space between two',
+};
 
 function select(choices: readonly string[], selected: string): HTMLSelectElement {
   const options = choices.map((value) =>
