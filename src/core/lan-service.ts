@@ -177,8 +177,6 @@ export type LoginLinkResult =
   | ({ readonly kind: 'link' } & ShownLink)
   /** The portal is unreachable at the moment. */
   | { readonly kind: 'unreachable' }
-  /** Too many other pairings use the portal. */
-  | { readonly kind: 'too_many' }
   /** The pairing has ended, or ends soon. */
   | { readonly kind: 'over' };
 
@@ -315,7 +313,7 @@ export interface LanService {
    * @param nonce of one of the batch's pairings
    * @param again whether to log in for the same appliance again instead
    * @param batchToken as `browser.batchToken` of {@link receiveCallback}
-   * @throws Failure `not_allowed` if too many pairings are open, or as {@link Store}
+   * @throws Failure `not_allowed` if the connection is damaged, or as {@link Store}
    */
   continueBatch(nonce: string, again: boolean, batchToken: string | null): Promise<BatchLoginLinkResult>;
 }

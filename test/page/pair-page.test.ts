@@ -47,13 +47,6 @@ async function continueToLink() {
   return { statusCode, headers, text: await body.text() };
 }
 
-it('the page for user codes asks a person to wait if too many pairings are open', async () => {
-  opening = async () => ({ kind: 'too_many' });
-  const response = await continueToLink();
-  expect(response).toMatchObject({ statusCode: 503, headers: { 'retry-after': '60' } });
-  expect(response.text).toContain('Too many appliances are waiting for a login');
-});
-
 describe('unexpected errors on the page for user codes', () => {
   const thrown = (error: unknown) => async () => Promise.reject(error);
 

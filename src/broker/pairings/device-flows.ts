@@ -112,8 +112,7 @@ export class DeviceFlows {
 
   /** A fresh link for the pairing of a user code. */
   async openLink(userCode: string): Promise<LoginLinkResult> {
-    const run = this.#findCurrentRun(userCode);
-    return run === undefined ? { kind: 'over' } : this.#pairings.openLink(run);
+    return (await this.#findCurrentRun(userCode)?.openLink()) ?? { kind: 'over' };
   }
 
   /**

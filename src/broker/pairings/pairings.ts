@@ -1,20 +1,9 @@
 import { type Connection, damagedConnectionFailure } from '../../core/connections/connection.ts';
 import { sameScope } from '../../core/connections/scope.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
-import {
-  type CallbackBrowser,
-  type LoginLinkResult,
-  MAX_RESPONSE_TIME,
-  type RejectedResponseReason,
-} from '../../core/lan-service.ts';
+import { type CallbackBrowser, MAX_RESPONSE_TIME, type RejectedResponseReason } from '../../core/lan-service.ts';
 import type { AuthorizationResponse, StatefulResponse } from '../../core/pairings/authorization-response.ts';
-import {
-  type DeviceCodes,
-  type DeviceFlow,
-  isInstallerInitiated,
-  needsPortalRequests,
-  type Pairing,
-} from '../../core/pairings/pairing.ts';
+import { type DeviceCodes, type DeviceFlow, isInstallerInitiated, type Pairing } from '../../core/pairings/pairing.ts';
 import { isUnopenedDeviceFlow } from '../../core/reports/pairing-failure.ts';
 import { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
@@ -29,10 +18,6 @@ const BROWSER_KEY_BYTES = 32;
 const BROWSER_KEY_SETTING = 'pairing_browsers_key';
 /** Bytes of a nonce: 128 bits. */
 const NONCE_BYTES = 16;
-/**
- * The most pairings that use the portal at once: each polls it every few seconds. Unopened device flows do not count.
- */
-const MAX_OPEN = 100;
 /** Whether an open pairing of the connection is joined, and what the new pairing records. */
 interface BeginPairingOptions {
   /** True: an open pairing of the connection is returned. Default: it is replaced. */
@@ -89,7 +74,7 @@ export class Pairings implements AsyncDisposable {
   /**
    * Starts a pairing for an installer. The newest open device flow of the connection is taken over, and its codes
    * stay valid. Any other open pairing of the connection is replaced, unless `joinOpen` is set.
-   * @throws Failure `not_allowed` if too many are open or the connection is damaged, or as {@link Store}
+   * @throws Failure `not_allowed` if the connection is damaged, or as {@link Store}
    */
   begin(
     connection: Connection,
@@ -100,9 +85,6 @@ export class Pairings implements AsyncDisposable {
       const joinable = joinOpen ? this.#findMatchingOpen(connection) : undefined;
       if (joinable !== undefined && isInstallerInitiated(joinable.pairing)) {
         if (batch === undefined || (await joinable.joinBatch(batch))) return joinable;
-      }
-      if (this.#isAtLimit(connection.id)) {
-        throw new Failure('not_allowed', `${MAX_OPEN} pairings are open: wait until one of them has ended`);
       }
       const open = this.#findMatchingOpen(connection);
       const isTakenOver = open !== undefined && open.pairing.device !== null && (await open.takeOver(user));
@@ -128,13 +110,6 @@ export class Pairings implements AsyncDisposable {
     });
   }
 
-  /** A fresh link for a person who opens the page of a device flow. */
-  async openLink(run: PairingRun): Promise<LoginLinkResult> {
-    const { pairing } = run;
-    if (!needsPortalRequests(pairing) && this.#isAtLimit(pairing.connection)) return { kind: 'too_many' };
-    return run.openLink();
-  }
-
   /**
    * The newest open pairing of a connection, if it matches the connection's current portal and scope.
    * @param appliance the id of an appliance: device flows of others don't count
@@ -142,11 +117,6 @@ export class Pairings implements AsyncDisposable {
   #findMatchingOpen({ id, portal, scope }: Connection, appliance?: string): PairingRun | undefined {
     const open = this.#index.findOpen(id, appliance);
     return open?.pairing.portal === portal && sameScope(open.pairing.scope, scope) ? open : undefined;
-  }
-
-  #isAtLimit(except: string): boolean {
-    const others = this.filter(({ pairing }) => pairing.connection !== except && needsPortalRequests(pairing));
-    return others.length >= MAX_OPEN;
   }
 
   async #serialize<T>(connection: string, begin: () => Promise<T>): Promise<T> {

@@ -103,7 +103,7 @@ export interface PairingAdministration {
   /**
    * Starts a pairing of a connection.
    * @returns its id, for {@link followPairing}.
-   * @throws Failure `connection_unknown`; `not_allowed` if too many are open
+   * @throws Failure `connection_unknown`; `not_allowed` if the connection is damaged, or its only appliance not approved
    */
   pair(name: string): Promise<string>;
   /**

@@ -22,15 +22,12 @@ import {
   hasCurrentCode,
   portalUnreachablePage,
   tooManyAttemptsMessage,
-  tooManyPairingsMessage,
   userCodeConfirmationPage,
   userCodePage,
 } from './user-code-pages.ts';
 
 /** `Retry-After` while the portal is unreachable, in seconds. */
 const UNREACHABLE_RETRY_SECONDS = 5;
-/** `Retry-After` while too many pairings are open, in seconds. */
-const TOO_MANY_RETRY_SECONDS = 60;
 
 /** What the verification page needs. */
 interface PairPageOptions extends RateLimiterContext {
@@ -131,9 +128,6 @@ export function servePairPage(
       case 'unreachable':
         reply.header('retry-after', UNREACHABLE_RETRY_SECONDS);
         return sendPublicPage(reply, 503, context, portalUnreachablePage(userCode, context.texts));
-      case 'too_many':
-        reply.header('retry-after', TOO_MANY_RETRY_SECONDS);
-        return sendMessagePage(reply, 503, context, tooManyPairingsMessage(context.texts));
       case 'over':
         return reply.redirect(userCodePath(userCode), 303);
     }

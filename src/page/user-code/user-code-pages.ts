@@ -112,11 +112,6 @@ export function codeReplacedMessage(appliance: string, { code: texts }: Texts): 
   };
 }
 
-/** The message if no link can be requested until another pairing has ended. */
-export function tooManyPairingsMessage({ code: texts }: Texts): MessagePage {
-  return { severity: 'waiting', heading: texts.tooManyPairings, text: texts.tooManyPairingsText };
-}
-
 /** The message after too many unknown codes. @param seconds until the hub checks a code again */
 export function tooManyAttemptsMessage(seconds: number, { code: texts }: Texts): MessagePage {
   return {

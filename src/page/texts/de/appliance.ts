@@ -42,7 +42,7 @@ export const appliance: typeof english.appliance = {
     appliance_declared:
       'Dieses Gerät ist in der Konfigurationsdatei des Hubs eingetragen und lässt sich nur dort ändern.',
     not_allowed:
-      'Das ist im Moment nicht möglich. Vielleicht hat es schon jemand anders erledigt, das Gerät ist noch nicht freigegeben, oder zu viele Geräte warten auf eine Anmeldung. Gehen Sie zurück, um den aktuellen Stand zu sehen.',
+      'Das ist im Moment nicht möglich. Vielleicht hat es schon jemand anders erledigt, oder das Gerät ist noch nicht freigegeben. Gehen Sie zurück, um den aktuellen Stand zu sehen.',
     store_unwritable:
       'Es wurde nichts geändert, weil der Hub nichts speichern kann. Schaffen Sie Platz auf seinem Datenträger oder tauschen Sie die SD-Karte aus; wenn sich mehrere Hubs eine Datenbank teilen, prüfen Sie diese. Versuchen Sie es dann noch einmal.',
     hub_stopping: 'Der Hub startet gerade neu. Versuchen Sie es gleich noch einmal.',

@@ -37,9 +37,6 @@ export const code: typeof english.code = {
   codeReplacedText:
     'Das Gerät hat einen neuen Verbindungsversuch begonnen. Wenn Sie sich schon angemeldet haben, laden Sie diese Seite neu: Dann sehen Sie das Ergebnis.',
   typeNewCode: 'Neuen Code eingeben',
-  tooManyPairings: 'Zu viele Geräte warten auf eine Anmeldung',
-  tooManyPairingsText:
-    'Warten Sie ein paar Minuten, gehen Sie dann zurück und versuchen Sie es noch einmal. Der Code bleibt gültig.',
   typeCode: 'Code eingeben',
   tooManyAttempts: 'Zu viele falsche Codes',
   tooManyAttemptsText: (seconds) => `Warten Sie ${seconds} s und geben Sie den Code dann noch einmal ein.`,

@@ -47,7 +47,7 @@ export const appliance = {
   failures: {
     appliance_declared: 'The hub’s configuration file declares this appliance, so it can only be changed there.',
     not_allowed:
-      'That is not possible at the moment. Perhaps somebody else has already done it, the appliance is not approved yet, or too many appliances are waiting for a login. Go back to see the current state.',
+      'That is not possible at the moment. Perhaps somebody else has already done it, or the appliance is not approved yet. Go back to see the current state.',
     store_unwritable:
       'Nothing was changed, because the hub cannot save anything. Free space on its disk, or replace its SD card; if several hubs share a database, check that. Then try again.',
     hub_stopping: 'The hub is restarting. Try again in a moment.',

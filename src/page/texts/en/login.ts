@@ -40,8 +40,6 @@ export const code = {
   codeReplacedText:
     'The appliance has started connecting again. If you have already logged in, reload this page to see the result.',
   typeNewCode: 'Type the new code',
-  tooManyPairings: 'Too many appliances are waiting for a login',
-  tooManyPairingsText: 'Wait a few minutes, then go back and try again. The code stays valid.',
   typeCode: 'Type the code',
   tooManyAttempts: 'Too many wrong codes',
   tooManyAttemptsText: (seconds: number) => `Wait ${seconds} s, then type the code again.`,
