@@ -1,12 +1,6 @@
 import { clockFaultMessage, MAX_TIMER_DELAY } from '../../core/clock.ts';
 import { messageOf } from '../../core/failure.ts';
-import {
-  linksOf,
-  type Pairing,
-  type PairingFailureReason,
-  timeLeft,
-  withKnownLinks,
-} from '../../core/pairings/pairing.ts';
+import { type Pairing, type PairingFailureReason, timeLeft } from '../../core/pairings/pairing.ts';
 import {
   type PairingChange,
   type PairingEffect,
@@ -139,8 +133,8 @@ export class PairingRunner {
     this.#isOwned = true;
     this.#ownership.abort();
     this.#ownership = new AbortController();
-    this.#changeStep(withKnownLinks(resumed.pairing, linksOf(this.#pairing.step)));
-    if (resumed.pairing !== stored) void this.exclusively(() => this.#settle({ ...resumed, pairing: this.#pairing }));
+    this.#changeStep(resumed.pairing);
+    if (resumed.pairing !== stored) void this.exclusively(() => this.#settle(resumed));
     this.#working = Promise.all([this.#working, this.#runSteps()]);
     this.notifyWatchers();
   }
@@ -156,7 +150,7 @@ export class PairingRunner {
     this.#isAhead = false;
     this.#ownership.abort();
     this.#unreachable = null;
-    this.#changeStep(withKnownLinks(next, linksOf(this.#pairing.step)));
+    this.#changeStep(next);
     this.notifyWatchers();
   }
 

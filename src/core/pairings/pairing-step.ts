@@ -5,8 +5,8 @@ import type { TokenOutcome, TokenResponse } from '../portals/token-outcome.ts';
 import {
   type DeviceCodes,
   isInstallerInitiated,
+  isSameLink,
   linksOf,
-  mapLinks,
   needsPortalRequests,
   type Pairing,
   type PairingFailureReason,
@@ -125,13 +125,13 @@ export function stepPairing(pairing: Pairing, event: PairingEvent, now: Instant)
       if (step.kind === 'exchanging') return unchanged(pairing);
       return to(pairing, stepWithLinks([event.link, ...linksOf(step)].slice(0, MAX_LINKS)), 'first_if_possible');
     case 'link_ended':
-      if (step.kind === 'exchanging' || !linksOf(step).includes(event.link)) return unchanged(pairing);
-      return to(pairing, stepWithLinks(linksOf(step).filter((link) => link !== event.link)));
+      if (step.kind === 'exchanging' || findLink(step, event.link) === undefined) return unchanged(pairing);
+      return to(pairing, stepWithLinks(linksOf(step).filter((link) => !isSameLink(link, event.link))));
     case 'slow_down': {
       const { link, interval } = event;
       return to(
         pairing,
-        mapLinks(step, (one) => (one === link ? { ...link, interval } : one)),
+        mapLinks(step, (one) => (isSameLink(one, link) ? { ...link, interval } : one)),
       );
     }
     case 'code': {
@@ -345,7 +345,8 @@ function startExchange(
   const { step, spentCodes, answeredStates = [] } = pairing;
   if (step.kind === 'exchanging' || spentCodes.includes(hash) || spentCodes.length >= MAX_CODES) return null;
   const links = linksOf(step);
-  const used = link !== undefined && link.kind !== 'poll' && links.includes(link) ? link : links[0];
+  const known = link === undefined || link.kind === 'poll' ? undefined : findLink(step, link);
+  const used = known ?? links[0];
   if (used === undefined) return null;
   const others = links.filter((one) => one !== used);
   return {
@@ -354,6 +355,18 @@ function startExchange(
     ...(used.kind === 'redirect' && { answeredStates: [...answeredStates, used.state] }),
     step: { kind: 'exchanging', link: used, ...earlierLinks(others), since: now },
   };
+}
+
+/** The link of a step that is the same as another one; undefined if it has none. */
+function findLink(step: PairingStep, link: LoginLink): LoginLink | undefined {
+  return linksOf(step).find((one) => isSameLink(one, link));
+}
+
+/** The same step with other links. */
+function mapLinks<Step extends PairingStep>(step: Step, map: (link: LoginLink) => LoginLink): Step {
+  if (step.kind === 'ended') return step;
+  const earlier = step.earlier && { earlier: step.earlier.map(map) };
+  return { ...step, ...(step.kind !== 'asking' && { link: map(step.link) }), ...earlier };
 }
 
 /** A login redirect and a device code work only once. */

@@ -140,13 +140,6 @@ export function linksOf(step: PairingStep): readonly LoginLink[] {
   return [...(step.kind === 'asking' ? [] : [step.link]), ...(step.earlier ?? [])];
 }
 
-/** The same step with other links. */
-export function mapLinks<Step extends PairingStep>(step: Step, map: (link: LoginLink) => LoginLink): Step {
-  if (step.kind === 'ended') return step;
-  const earlier = step.earlier && { earlier: step.earlier.map(map) };
-  return { ...step, ...(step.kind !== 'asking' && { link: map(step.link) }), ...earlier };
-}
-
 /**
  * The link to show to a person: the newest one that redirects to the hub's current address, else the newest of all.
  * @param redirect the current redirect address, as in {@link LoginLink}
@@ -196,19 +189,9 @@ export function pairingAge({ begun }: Pick<Pairing, 'begun'>, now: Instant): num
   return Math.max(0, begun.boot === now.boot ? now.uptime - begun.uptime : now.wall - begun.wall);
 }
 
-/**
- * A pairing as another hub has stored it, with the link objects that this hub has for the same links: a request that
- * is under way names its link by the object. A device link that is polled less often by now is another one.
- */
-export function withKnownLinks(pairing: Pairing, known: readonly LoginLink[]): Pairing {
-  const isSame = (one: LoginLink, other: LoginLink) =>
-    linkKey(one) === linkKey(other) && intervalOf(one) === intervalOf(other);
-  const step = mapLinks(pairing.step, (link) => known.find((other) => isSame(link, other)) ?? link);
-  return { ...pairing, step };
-}
-
-function intervalOf(link: LoginLink): number | null {
-  return link.kind === 'device' ? link.interval : null;
+/** Whether two links of a pairing are the same one; a device link may be polled less often by now. */
+export function isSameLink(one: LoginLink, other: LoginLink): boolean {
+  return linkKey(one) === linkKey(other);
 }
 
 /** What tells the links of a pairing apart: at some portals, all device codes have the same address. */
