@@ -217,7 +217,7 @@ export function createLanService(
       const pairing = await pairings.receiveCallback(nonce, callback, browser);
       if (pairing === null) return null;
       const code = callback.kind === 'code' ? callback.code : null;
-      const login = code && pairings.get(pairing.id).redirectedCodes.confirmationStatus(code);
+      const login = code && pairings.get(pairing.id).responses.confirmationStatus(code);
       return {
         pairing,
         ...pairedConnection(pairing),

@@ -2,7 +2,7 @@
 import { setImmediate as immediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { PairingContext } from '../../src/broker/pairings/pairing-context.ts';
+import type { PairingContext } from '../../src/broker/pairings/login-completion.ts';
 import { PairingRunner } from '../../src/broker/pairings/pairing-runner.ts';
 import type { Instant } from '../../src/core/clock.ts';
 import type { Grant } from '../../src/core/grants/grant.ts';

@@ -104,7 +104,7 @@ test('a flood of forged codes ends no pairing, sends no code, and adds only a fe
   expect(harness.portal.requests('code').length - before).toBeLessThan(65);
   expect(harness.exchanges).toBe(0);
   expect(run.pairing.spentCodes).toEqual([]);
-  expect(run.redirectedCodes.unconfirmed).toHaveLength(3);
+  expect(run.responses.unconfirmed).toHaveLength(3);
   const announced = harness.events.filter(({ event }) => event === 'login_confirmation_needed').length;
   expect(announced).toBeGreaterThan(0);
   expect(announced).toBeLessThanOrEqual(12);
@@ -126,7 +126,7 @@ test('a redirected code that polling confirms is accepted from any browser', asy
   const code = await honestCode(harness, run);
   await sendCode(harness, run, code, PHONE);
   expect(stateOf(run)).toBe('paired');
-  expect(run.redirectedCodes.confirmationStatus(code)).toBeNull();
+  expect(run.responses.confirmationStatus(code)).toBeNull();
   expect(harness.exchanges).toBe(1);
 });
 
@@ -135,7 +135,7 @@ test('the hub polls again if the portal serves a redirected code a little late',
   harness.emulator.addFault({ kind: 'status', status: 404, endpoint: 'code/get', times: 2 });
   await sendCode(harness, run, await honestCode(harness, run));
   expect(stateOf(run)).toBe('paired');
-  expect(run.redirectedCodes.unconfirmed).toEqual([]);
+  expect(run.responses.unconfirmed).toEqual([]);
 });
 
 test('if polling brings no code, only the browser that the hub sent for this pairing brings an accepted code', async () => {
@@ -165,20 +165,17 @@ test('if polling brings no code, a login from any other browser counts once an i
   expect(stateOf(run)).toBe('waiting');
   expect(harness.exchanges).toBe(0);
   expect(changes).toBeGreaterThanOrEqual(2);
-  expect(run.redirectedCodes.unconfirmed.map(({ address }) => address)).toEqual([
-    UNKNOWN_BROWSER.address,
-    PHONE.address,
-  ]);
-  expect([run.redirectedCodes.confirmationStatus(foreign), run.redirectedCodes.confirmationStatus(honest)]).toEqual([
+  expect(run.responses.unconfirmed.map(({ address }) => address)).toEqual([UNKNOWN_BROWSER.address, PHONE.address]);
+  expect([run.responses.confirmationStatus(foreign), run.responses.confirmationStatus(honest)]).toEqual([
     'unconfirmed',
     'unconfirmed',
   ]);
-  const [, login] = run.redirectedCodes.unconfirmed;
-  await run.redirectedCodes.confirm('a login of nobody');
-  await run.redirectedCodes.confirm(login?.id ?? '');
+  const [, login] = run.responses.unconfirmed;
+  await run.responses.confirm('a login of nobody');
+  await run.responses.confirm(login?.id ?? '');
   expect(stateOf(run)).toBe('paired');
   expect(await account(harness, id)).toBe('demo');
-  expect(run.redirectedCodes.unconfirmed).toEqual([]);
+  expect(run.responses.unconfirmed).toEqual([]);
 });
 
 test('an unconfirmed login is dropped after a minute, and the pairing continues', async () => {
@@ -186,13 +183,13 @@ test('an unconfirmed login is dropped after a minute, and the pairing continues'
   disablePolling(harness);
   const code = await honestCode(harness, run);
   await sendCode(harness, run, code, PHONE);
-  const [login] = run.redirectedCodes.unconfirmed;
+  const [login] = run.responses.unconfirmed;
   await harness.time.pass(61 * SECOND);
-  expect(run.redirectedCodes.unconfirmed).toEqual([]);
-  expect(run.redirectedCodes.confirmationStatus(code)).toBe('too_late');
-  await run.redirectedCodes.confirm(login?.id ?? '');
+  expect(run.responses.unconfirmed).toEqual([]);
+  expect(run.responses.confirmationStatus(code)).toBe('too_late');
+  await run.responses.confirm(login?.id ?? '');
   await sendCode(harness, run, code, PHONE);
-  expect(run.redirectedCodes.unconfirmed).toEqual([]);
+  expect(run.responses.unconfirmed).toEqual([]);
   expect(stateOf(run)).toBe('waiting');
   expect(harness.exchanges).toBe(0);
 });

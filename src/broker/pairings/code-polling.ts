@@ -3,7 +3,7 @@ import { backoffDelay } from '../../core/grants/backoff.ts';
 import { linksOf, pollDelay, timeLeft } from '../../core/pairings/pairing.ts';
 import type { DeviceLink, PolledLink } from '../../core/portals/login-link.ts';
 import type { Unreachable } from '../../core/portals/portal.ts';
-import type { PairingContext } from './pairing-context.ts';
+import type { PairingContext } from './login-completion.ts';
 import type { PairingRunner } from './pairing-runner.ts';
 
 /** A code lives at least 30 s: the backoff must not miss one that arrives while the portal can't be polled. */

@@ -10,7 +10,7 @@ import { type LoginLink, toShownLink } from '../../core/portals/login-link.ts';
 import type { LoginLinkOutcome } from '../../core/portals/portal.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { type RateLimit, TokenBuckets } from '../../system/limits/token-buckets.ts';
-import type { PairingContext } from './pairing-context.ts';
+import type { PairingContext } from './login-completion.ts';
 import type { PairingRunner } from './pairing-runner.ts';
 
 const BACKOFF = { base: 2000, cap: 30_000 };

@@ -8,15 +8,31 @@ import { type ConfiguredPortal, portalIdentityOf } from '../../core/portals/iden
 import type { LoginLink } from '../../core/portals/login-link.ts';
 import type { CodeResponse, Portal } from '../../core/portals/portal.ts';
 import type { TokenOutcome, TokenResponse } from '../../core/portals/token-outcome.ts';
-import type { GrantSlot } from '../../core/store.ts';
-import type { Environment } from '../ports.ts';
-import type { PairingContext } from './pairing-context.ts';
+import type { GrantSlot, Store } from '../../core/store.ts';
+import type { Grants } from '../grants/grants.ts';
+import type { ConnectedPortal, Environment, PairingTimes } from '../ports.ts';
+import type { ReferenceClock } from '../time/reference-clock.ts';
 
 /** A code lives 30 to 60 s; sending it is retried no longer than this, in ms. */
 const CODE_LIFETIME_MS = 60_000;
 const BACKOFF = { base: 1000, cap: 5000 };
 /** How often a code is sent while something before the portal refuses the hub: a person waits for the cause. */
 const MAX_BLOCKED = 3;
+
+/** What all pairings share. */
+export interface PairingContext {
+  readonly environment: Environment;
+  readonly store: Store;
+  /** See {@link NewsLook.take}. */
+  readonly lookForNews: () => Promise<boolean>;
+  readonly grants: Grants;
+  readonly referenceClock: ReferenceClock;
+  readonly times: PairingTimes;
+  /** See {@link Connections.writeUnwritten}. */
+  readonly writeUnwritten: () => Promise<void>;
+  readonly nameOf: (connection: string) => string;
+  readonly portalOf: (portal: string) => ConnectedPortal | undefined;
+}
 
 /** The outcome of a code exchange; `sent` is when its last attempt began. */
 interface ExchangeResult {
@@ -72,13 +88,11 @@ type StoredLogin =
     }
   | { readonly kind: 'connection_removed'; readonly grant: Grant };
 
-type LoginContext = Pick<PairingContext, 'environment' | 'store' | 'grants' | 'referenceClock' | 'nameOf'>;
-
 /**
  * Stores the grant of a login together with the end of its pairing. It is from a new login, so it replaces any other
  * grant, also one that a refresh brings meanwhile. If the store can't be written, both are only in memory.
  */
-export async function storeLogin(context: LoginContext, pairing: Pairing, login: EndedLogin): Promise<StoredLogin> {
+export async function storeLogin(context: PairingContext, pairing: Pairing, login: EndedLogin): Promise<StoredLogin> {
   const { store, environment, grants, nameOf } = context;
   const { connection } = pairing;
   let end: ReturnType<typeof endOf> | null = null;
@@ -107,7 +121,7 @@ export async function storeLogin(context: LoginContext, pairing: Pairing, login:
  * @throws Failure as `Store`
  */
 export function storeLoginLate(
-  context: LoginContext,
+  context: PairingContext,
   pairing: Pairing,
   login: EndedLogin,
   unsaved: Grant,
@@ -123,7 +137,7 @@ export function storeLoginLate(
 
 /** @param generation that of the grant that it replaces */
 function endOf(
-  context: LoginContext,
+  context: PairingContext,
   pairing: Pairing,
   login: EndedLogin,
   generation: number,
@@ -133,7 +147,7 @@ function endOf(
 }
 
 function grantOf(
-  { referenceClock }: LoginContext,
+  { referenceClock }: PairingContext,
   { id, connection, scope }: Pairing,
   { portal, tokens, sent }: EndedLogin,
   generation: number,
@@ -145,6 +159,6 @@ function grantOf(
   return grantFromTokenResponse(before, tokens.refreshToken, tokens, sent, portalTime);
 }
 
-function pairedWith({ environment }: LoginContext, pairing: Pairing, { scope }: Grant): Pairing {
+function pairedWith({ environment }: PairingContext, pairing: Pairing, { scope }: Grant): Pairing {
   return stepPairing(pairing, { kind: 'paired', scope }, environment.clock.now()).pairing;
 }

@@ -62,7 +62,7 @@ export function createPairingAdministration(
       lastFailure,
       portal: connections.portals.length > 1 ? portal : null,
       credentialLocation: run.credentialLocation,
-      unconfirmed: run.redirectedCodes.unconfirmed,
+      unconfirmed: run.responses.unconfirmed,
       batch: batch === undefined ? null : pairingBatches.view(batch),
       newestPairing: newest === id ? null : newest,
     };
@@ -100,7 +100,7 @@ export function createPairingAdministration(
     },
     confirmLogin(id, login) {
       // The exchange ends when the portal responds; the page shows the result.
-      void pairings.get(id).redirectedCodes.confirm(login, user);
+      void pairings.get(id).responses.confirm(login, user);
     },
     async pasteAddress(id, address) {
       const { pairing } = pairings.get(id);
@@ -139,9 +139,9 @@ export function createPairingAdministration(
       pairings
         .filter(() => true)
         .slice(-MAX_VERSIONED_PAIRINGS)
-        .map(({ pairing, runner, redirectedCodes }) => {
+        .map(({ pairing, runner, responses }) => {
           const [link] = linksOf(pairing.step);
-          const logins = redirectedCodes.unconfirmed.map((login) => login.id);
+          const logins = responses.unconfirmed.map((login) => login.id);
           const fields = [
             pairing.id,
             pairing.step.kind,
@@ -207,7 +207,7 @@ function toReport(run: PairingRun, shown: string | null): PairingStatus {
       return { event: 'connecting', problem: run.runner.portalProblem, expiresIn };
     case 'waiting':
     case 'exchanging': {
-      const { unconfirmed } = run.redirectedCodes;
+      const { unconfirmed } = run.responses;
       const { lastFailure } = run.pairing;
       return {
         event: 'waiting',

@@ -8,9 +8,8 @@ import { sha256 } from '../../system/secret-hash.ts';
 import { AuthorizationResponses } from './authorization-responses.ts';
 import { pollForResult } from './code-polling.ts';
 import { LinkRequests } from './link-requests.ts';
-import { MAX_EXCHANGE_WAIT, type PairingContext } from './pairing-context.ts';
-import { PairingRunner } from './pairing-runner.ts';
-import { RedirectedCodes } from './redirected-codes.ts';
+import type { PairingContext } from './login-completion.ts';
+import { MAX_EXCHANGE_WAIT, PairingRunner } from './pairing-runner.ts';
 
 /**
  * One pairing, for everybody who uses it: what people and browsers do with it. Its runner requests the link, polls for
@@ -28,8 +27,6 @@ export class PairingRun implements AsyncDisposable {
   readonly runner: PairingRunner;
   /** The authorization responses that browsers bring. */
   readonly responses: AuthorizationResponses;
-  /** The codes among them that arrive without the `state` of a link. */
-  readonly redirectedCodes: RedirectedCodes;
   readonly #context: PairingContext;
   readonly #links: LinkRequests;
 
@@ -41,8 +38,7 @@ export class PairingRun implements AsyncDisposable {
     this.#context = context;
     this.runner = new PairingRunner(context, pairing, (now) => this.#work(now));
     this.#links = new LinkRequests(context, this.runner);
-    this.redirectedCodes = new RedirectedCodes(context, this.runner);
-    this.responses = new AuthorizationResponses(context, this.runner, this.redirectedCodes);
+    this.responses = new AuthorizationResponses(context, this.runner);
   }
 
   get pairing(): Pairing {
@@ -135,7 +131,7 @@ export class PairingRun implements AsyncDisposable {
 
   /** Stops and leaves the pairing open; waits for an exchange that was sent, and for pending writes. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.redirectedCodes.clear();
+    this.responses.clear();
     await this.runner.stop();
   }
 

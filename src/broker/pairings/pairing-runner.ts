@@ -12,9 +12,15 @@ import type { CodeResponse, RevokedTokens, Unreachable } from '../../core/portal
 import type { TokenOutcome } from '../../core/portals/token-outcome.ts';
 import { sha256 } from '../../system/secret-hash.ts';
 import { SerialQueue } from '../../system/serial-queue.ts';
+import type { Environment } from '../ports.ts';
 import { LogDeduplicator } from '../reports/log-deduplicator.ts';
-import { type EndedLogin, exchangeCode, storeLogin, storeLoginLate } from './login-completion.ts';
-import { MAX_EXCHANGE_WAIT, type PairingContext } from './pairing-context.ts';
+import { type EndedLogin, exchangeCode, type PairingContext, storeLogin, storeLoginLate } from './login-completion.ts';
+
+/**
+ * How long a person waits at most for a code exchange that is under way, in ms: that of a pairing which another one
+ * replaces, or that of another hub.
+ */
+export const MAX_EXCHANGE_WAIT = 8000;
 
 /** How often the store is asked while another hub exchanges the code, in ms; news of its end are faster. */
 const RETRY_INTERVAL = 500;
@@ -341,7 +347,7 @@ export class PairingRunner {
     return fault ?? detail;
   }
 
-  get log(): PairingContext['environment']['log'] {
+  get log(): Environment['log'] {
     return this.#context.environment.log;
   }
 

@@ -3,14 +3,21 @@ import { sameScope } from '../../core/connections/scope.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
 import { type CallbackBrowser, MAX_RESPONSE_TIME, type RejectedResponseReason } from '../../core/lan-service.ts';
 import type { AuthorizationResponse, StatefulResponse } from '../../core/pairings/authorization-response.ts';
-import { type DeviceCodes, type DeviceFlow, isInstallerInitiated, type Pairing } from '../../core/pairings/pairing.ts';
+import {
+  areRivals,
+  type DeviceCodes,
+  type DeviceFlow,
+  isInstallerInitiated,
+  needsPortalRequests,
+  type Pairing,
+} from '../../core/pairings/pairing.ts';
 import { isUnopenedDeviceFlow } from '../../core/reports/pairing-failure.ts';
 import { Secret } from '../../core/secret.ts';
 import { withTimeout } from '../../system/clock.ts';
 import { sha256, timingSafeEqualText } from '../../system/secret-hash.ts';
-import type { PairingContext } from './pairing-context.ts';
+import { SerialQueue } from '../../system/serial-queue.ts';
+import type { PairingContext } from './login-completion.ts';
 import { loginElsewhere, PairingRun } from './pairing-run.ts';
-import { PairingIndex, StoredPairings } from './stored-pairings.ts';
 
 /** Bytes of the key behind the cookies of browsers that the hub sends to the portal: 256 bits. */
 const BROWSER_KEY_BYTES = 32;
@@ -18,6 +25,11 @@ const BROWSER_KEY_BYTES = 32;
 const BROWSER_KEY_SETTING = 'pairing_browsers_key';
 /** Bytes of a nonce: 128 bits. */
 const NONCE_BYTES = 16;
+/** The most ended pairings that are remembered, so that appliances and people still learn how they ended. */
+const MAX_ENDED = 1000;
+/** How often the ownership of open pairings is prolonged, in ms; the store of a site lets it end 30 s after that. */
+const KEEP_INTERVAL = 10_000;
+
 /** Whether an open pairing of the connection is joined, and what the new pairing records. */
 interface BeginPairingOptions {
   /** True: an open pairing of the connection is returned. Default: it is replaced. */
@@ -32,43 +44,63 @@ interface BeginPairingOptions {
 /**
  * The pairings. A connection has at most one that an installer started or that is open at the portal, and beside it one
  * for each appliance whose device flow waits.
+ *
+ * Every hub of a site knows all of them, and one hub runs each: its owner, which requests its links, polls and exchanges
+ * its code. A hub that a browser or a person reaches becomes the owner before it changes a pairing; and another hub does
+ * if the owner is dead. A hub without a site owns all of them.
  */
 export class Pairings implements AsyncDisposable {
   readonly #context: PairingContext;
-  readonly #index = new PairingIndex();
-  /** Serializes the starts of each connection. */
-  readonly #startQueues = new Map<string, Promise<unknown>>();
-  readonly #stored: StoredPairings;
+  /** Those that are known, open or ended, by id, in the order in which they began. */
+  readonly #runs = new Map<string, PairingRun>();
+  /** The starts of each connection, one after another. */
+  readonly #starts = new Map<string, SerialQueue>();
+  /** Reads one after the other, so that an older state never replaces a newer one. */
+  readonly #reads = new SerialQueue();
+  #isLoaded = false;
+  #cancelKeeping: () => void = () => undefined;
+  #keeping: Promise<void> = Promise.resolve();
   /** A setting, because a browser may come back after a restart, or to another hub of the site with the same name. */
   #browserTokenKey: string;
-  #stopped = false;
+  #isStopped = false;
 
   constructor(context: PairingContext) {
     this.#context = context;
     this.#browserTokenKey = context.environment.random.token(BROWSER_KEY_BYTES);
-    this.#stored = new StoredPairings({
-      ...context,
-      index: this.#index,
-      betweenStarts: (connection, work) => this.#serialize(connection, work),
-    });
-  }
-
-  /** Loads the stored pairings. Those that are open continue, on a site those of this hub. */
-  async load(): Promise<void> {
-    await this.#stored.load();
-    this.#browserTokenKey = await this.#storedBrowserTokenKey();
-    this.#index.evictEnded();
   }
 
   /**
-   * Applies what other hubs of the site have changed.
+   * Loads the stored pairings. Those that are open continue, on a site those that this hub has owned or whose owner is
+   * dead.
+   * @throws Failure as {@link Store}
+   */
+  async load(): Promise<void> {
+    const { store } = this.#context;
+    await this.#reads.run(async () => {
+      for (const stored of await store.pairings.all()) {
+        const owned = stored.step.kind === 'ended' ? null : await store.pairings.take(stored.id, false);
+        const run = this.#add(stored);
+        if (owned !== null) run.runner.own(owned);
+      }
+      this.#isLoaded = true;
+    });
+    this.#endReplaced(this.filter(({ isOpen }) => isOpen));
+    this.#scheduleKeeping();
+    this.#browserTokenKey = await this.#storedBrowserTokenKey();
+    this.#evictEnded();
+  }
+
+  /**
+   * Applies what other hubs of the site have changed: see {@link SiteNews}.
    * @param ids of pairings
    * @param all whether any pairing may have changed
    * @throws Failure as {@link Store}
    */
   async applyNews(ids: ReadonlySet<string>, all: boolean): Promise<void> {
-    await this.#stored.applyNews(ids, all);
-    this.#index.evictEnded();
+    // Loading will read everything.
+    const changed = await this.#reads.run(() => (this.#isLoaded ? this.#read(all ? null : ids) : []));
+    this.#endReplaced(changed.filter(({ isOpen }) => isOpen));
+    this.#evictEnded();
   }
 
   /**
@@ -115,18 +147,14 @@ export class Pairings implements AsyncDisposable {
    * @param appliance the id of an appliance: device flows of others don't count
    */
   #findMatchingOpen({ id, portal, scope }: Connection, appliance?: string): PairingRun | undefined {
-    const open = this.#index.findOpen(id, appliance);
+    const open = this.#findOpen(id, appliance);
     return open?.pairing.portal === portal && sameScope(open.pairing.scope, scope) ? open : undefined;
   }
 
-  async #serialize<T>(connection: string, begin: () => Promise<T>): Promise<T> {
-    const started = (this.#startQueues.get(connection) ?? Promise.resolve()).catch(() => undefined).then(begin);
-    this.#startQueues.set(connection, started);
-    try {
-      return await started;
-    } finally {
-      if (this.#startQueues.get(connection) === started) this.#startQueues.delete(connection);
-    }
+  #serialize<T>(connection: string, begin: () => Promise<T>): Promise<T> {
+    const queue = this.#starts.get(connection) ?? new SerialQueue();
+    this.#starts.set(connection, queue);
+    return queue.run(begin);
   }
 
   /** Begins a pairing that replaces the open one, if any. A device flow replaces only that of the same appliance. */
@@ -152,29 +180,30 @@ export class Pairings implements AsyncDisposable {
       step: { kind: 'asking' },
     };
     // Before the write: of two pairings that two hubs begin at the same time, neither replaces the other here.
-    const replaced = this.#index.findOpen(id, device?.appliance);
-    this.#index.reserved.add(pairing.id);
-    try {
-      await this.#context.writeUnwritten();
-      await this.#context.store.pairings.save(pairing);
-      // Only after the write: a pairing that can't be begun must not replace another.
-      await replaced?.endAsReplaced();
-    } finally {
-      this.#index.reserved.delete(pairing.id);
-    }
-    const run = new PairingRun(this.#context, pairing);
-    this.#index.add(run);
-    run.runner.own(pairing);
-    this.#stored.endReplaced([run]);
-    this.#index.evictEnded();
+    const replaced = this.#findOpen(id, device?.appliance);
+    await this.#context.writeUnwritten();
+    await this.#context.store.pairings.save(pairing);
+    // It may have been read meanwhile.
+    const run = this.#runs.get(pairing.id) ?? this.#add(pairing);
+    // Only after the write: a pairing that can't be begun must not replace another.
+    await replaced?.endAsReplaced();
+    if (!run.runner.isOwned) run.runner.own(pairing);
+    this.#endReplaced([run]);
+    this.#evictEnded();
     // The hub stopped while this waited for the previous pairing; the next run resumes the pairing.
-    if (this.#stopped) await run[Symbol.asyncDispose]();
+    if (this.#isStopped) await run[Symbol.asyncDispose]();
+    return run;
+  }
+
+  #add(pairing: Pairing): PairingRun {
+    const run = new PairingRun(this.#context, pairing);
+    this.#runs.set(pairing.id, run);
     return run;
   }
 
   /** @throws Failure `pairing_unknown` */
   get(id: string): PairingRun {
-    const run = this.#index.get(id);
+    const run = this.#runs.get(id);
     if (run !== undefined) return run;
     throw new Failure('pairing_unknown', 'this pairing is no longer known: start another with "latchkey pair"');
   }
@@ -194,32 +223,32 @@ export class Pairings implements AsyncDisposable {
 
   /** The newest matching pairing, open or ended. */
   find(matches: (run: PairingRun) => boolean): PairingRun | undefined {
-    return this.#index.find(matches);
+    return [...this.#runs.values()].findLast(matches);
   }
 
   /** The matching pairings, open or ended, in the order in which they began. */
   filter(matches: (run: PairingRun) => boolean): PairingRun[] {
-    return this.#index.filter(matches);
+    return [...this.#runs.values()].filter(matches);
   }
 
   /** The open pairing of a connection, else the newest of those that have ended. */
   newestFor(connection: string): PairingRun | undefined {
-    return this.#index.findOpen(connection) ?? this.#index.of(connection).at(-1);
+    return this.#findOpen(connection) ?? this.#of(connection).at(-1);
   }
 
   /** The newest pairing of a connection, open or ended, without device flows that nobody opened. */
   newestOpened(connection: string): PairingRun | undefined {
-    return this.#index.of(connection).findLast(({ pairing }) => !isUnopenedDeviceFlow(pairing));
+    return this.#of(connection).findLast(({ pairing }) => !isUnopenedDeviceFlow(pairing));
   }
 
   /** The hub's clock was set: see {@link PairingRunner.onClockSet}. */
   onClockSet(): void {
-    for (const run of this.#index.filter(() => true)) run.runner.onClockSet();
+    for (const run of this.#runs.values()) run.runner.onClockSet();
   }
 
   /** The hub has another address, or none: see {@link PairingRun.onAddressChanged}. */
   onAddressChanged(): void {
-    for (const run of this.#index.filter(({ isOpen }) => isOpen)) run.onAddressChanged();
+    for (const run of this.filter(({ isOpen }) => isOpen)) run.onAddressChanged();
   }
 
   /**
@@ -227,7 +256,7 @@ export class Pairings implements AsyncDisposable {
    * @returns whether none goes on: see {@link PairingRun.fail}
    */
   async end(connection: string): Promise<boolean> {
-    const open = this.#index.of(connection).filter((run) => run.isOpen);
+    const open = this.#of(connection).filter(({ isOpen }) => isOpen);
     const ended = await Promise.all(open.map((run) => run.fail('cancelled')));
     return ended.every(Boolean);
   }
@@ -251,13 +280,14 @@ export class Pairings implements AsyncDisposable {
 
   /** Stops reporting why the pairings of a connection failed. */
   async clearFailures(connection: string): Promise<void> {
-    await Promise.all(this.#index.of(connection).map((run) => run.runner.clearFailure()));
+    await Promise.all(this.#of(connection).map((run) => run.runner.clearFailure()));
   }
 
   /** Forgets the pairings of a connection that was removed. */
   async removeAll(connection: string): Promise<void> {
     await this.end(connection);
-    for (const run of this.#index.of(connection)) this.#index.forget(run);
+    for (const { pairing } of this.#of(connection)) this.#runs.delete(pairing.id);
+    this.#starts.delete(connection);
   }
 
   /** The cookie of a browser that the hub sends to the portal for a pairing. @param id of the pairing */
@@ -281,7 +311,7 @@ export class Pairings implements AsyncDisposable {
     if (run === null) return null;
     const wasSentByHub = this.#wasSentByHub(run, browserToken);
     if (callback.kind === 'code') {
-      await this.#waitUntil(deadline, run.responses.receiveCode(callback, { address, wasSentByHub }));
+      await this.#waitUntil(deadline, run.responses.receiveCode(callback, address, wasSentByHub));
     }
     if (callback.kind === 'error') await this.#waitUntil(deadline, run.responses.receiveError(callback, wasSentByHub));
     return run.pairing;
@@ -336,8 +366,140 @@ export class Pairings implements AsyncDisposable {
 
   /** Stops polling; the pairings stay open and resume at the next start. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stopped = true;
-    await this.#stored[Symbol.asyncDispose]();
-    await Promise.all(this.#index.filter(() => true).map((run) => run[Symbol.asyncDispose]()));
+    this.#isStopped = true;
+    this.#cancelKeeping();
+    await this.#keeping;
+    await Promise.all([...this.#runs.values()].map((run) => run[Symbol.asyncDispose]()));
+  }
+
+  /** The pairings of a connection, open or ended. */
+  #of(connection: string): PairingRun[] {
+    return this.filter(({ pairing }) => pairing.connection === connection);
+  }
+
+  /**
+   * The open pairing of a connection: the one that an installer waits for, else the newest.
+   * @param appliance the id of an appliance: device flows of others don't count
+   */
+  #findOpen(connection: string, appliance?: string): PairingRun | undefined {
+    const open = this.#of(connection).filter(
+      ({ isOpen, pairing: { device } }) =>
+        isOpen && (appliance === undefined || device === null || device.appliance === appliance),
+    );
+    return open.findLast(({ pairing }) => isInstallerInitiated(pairing)) ?? open.at(-1);
+  }
+
+  #evictEnded(): void {
+    const ended = this.filter(({ isOpen }) => !isOpen);
+    for (const { pairing } of ended.slice(0, -MAX_ENDED)) this.#runs.delete(pairing.id);
+  }
+
+  /**
+   * Ends pairings that this hub owns if another hub has begun a later one for the same connection at the same time. The
+   * store has the order, so all hubs agree which one is the later.
+   * @param changed open pairings of the connections to look at
+   */
+  #endReplaced(changed: readonly PairingRun[]): void {
+    for (const connection of new Set(changed.map(({ pairing }) => pairing.connection))) {
+      if (this.#openRivals(connection).length === 0) continue;
+      const compared = this.#serialize(connection, async () => {
+        const ids = this.#openRivals(connection).map(({ pairing }) => pairing.id);
+        const inOrder = (await this.#reads.run(() => this.#read(new Set(ids)))).filter(isWaiting);
+        for (const [index, run] of inOrder.entries()) {
+          const isReplaced = inOrder.slice(index + 1).some(({ pairing }) => areRivals(run.pairing, pairing));
+          if (isReplaced && run.runner.isOwned) await run.endAsReplaced();
+        }
+      });
+      // They are compared again when one of them changes, or its owner does.
+      void compared.catch(() => undefined);
+    }
+  }
+
+  /**
+   * Reads pairings and follows those that other hubs own; forgets those that no longer exist.
+   * @param ids null for all
+   * @returns those that were read, in the order in which they began
+   */
+  async #read(ids: ReadonlySet<string> | null): Promise<PairingRun[]> {
+    if (ids?.size === 0) return [];
+    const { store } = this.#context;
+    const known = this.filter(({ pairing }) => ids?.has(pairing.id) ?? true);
+    return withoutWrites(known, async () => {
+      const stored = await store.pairings.all(ids ?? undefined);
+      // Also those that have ended here, which may not be written yet.
+      const owned = known.filter(({ runner }) => runner.isOwned).map(({ pairing }) => pairing.id);
+      const taken = new Set(owned.length === 0 ? [] : await store.pairings.keep(owned));
+      const byId = new Map(stored.map((pairing) => [pairing.id, pairing]));
+      for (const run of known) {
+        const { id } = run.pairing;
+        const found = byId.get(id);
+        if (found === undefined) {
+          run.runner.follow(null);
+          this.#runs.delete(id);
+        } else if (!run.runner.isOwned || taken.has(id)) run.runner.follow(found);
+      }
+      return stored.map((pairing) => this.#runs.get(pairing.id) ?? this.#add(pairing));
+    });
+  }
+
+  /** The open pairings of a connection of which only one is wanted. */
+  #openRivals(connection: string): PairingRun[] {
+    const waiting = this.#of(connection).filter(isWaiting);
+    return waiting.filter((run) => waiting.some((other) => other !== run && areRivals(run.pairing, other.pairing)));
+  }
+
+  #scheduleKeeping(): void {
+    if (this.#isStopped) return;
+    this.#cancelKeeping = this.#context.environment.timers.after(KEEP_INTERVAL, () => {
+      // The store itself reports if it can't be written.
+      this.#keeping = this.#keepAndAcquire()
+        .catch(() => undefined)
+        .then(() => this.#scheduleKeeping());
+    });
+  }
+
+  /**
+   * Keeps the open pairings of this hub, and becomes the owner of those whose owner is dead. A device flow that nobody
+   * has opened needs no owner until its time is over.
+   */
+  async #keepAndAcquire(): Promise<void> {
+    for (const run of this.filter(({ runner }) => runner.isOwned)) await run.runner.catchUp();
+    const owned = this.filter(({ runner, pairing }) => runner.isOwned && needsPortalRequests(pairing));
+    // Two of them may wait again after a code exchange that was under way when the later one began.
+    this.#endReplaced(owned);
+    const ids = owned.map(({ pairing }) => pairing.id);
+    const taken = ids.length === 0 ? [] : await this.#context.store.pairings.keep(ids);
+    await this.applyNews(new Set(taken), false);
+    const neglected = this.filter(
+      (run) => run.isOpen && !run.runner.isOwned && (needsPortalRequests(run.pairing) || run.runner.timeLeft <= 0),
+    );
+    for (const run of neglected) {
+      if (this.#isStopped) return;
+      if (await run.runner.claimIfLapsed()) this.#endReplaced([run]);
+    }
+  }
+}
+
+/** A pairing that has not ended and whose code is not being exchanged: a login that may succeed is not replaced. */
+function isWaiting({ pairing: { step } }: PairingRun): boolean {
+  return step.kind === 'asking' || step.kind === 'waiting';
+}
+
+/** Runs `work` while no write of these pairings is under way: see {@link PairingRunner.exclusively}. */
+async function withoutWrites<T>(runs: readonly PairingRun[], work: () => Promise<T>): Promise<T> {
+  const ended = Promise.withResolvers<void>();
+  const waits = runs.map((run) => {
+    const reached = Promise.withResolvers<void>();
+    void run.runner.exclusively(async () => {
+      reached.resolve();
+      await ended.promise;
+    });
+    return reached.promise;
+  });
+  try {
+    await Promise.all(waits);
+    return await work();
+  } finally {
+    ended.resolve();
   }
 }

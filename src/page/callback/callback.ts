@@ -28,7 +28,7 @@ const UNREACHABLE_RETRY_SECONDS = 5;
 /**
  * Serves the redirect of the portal. It is plain HTTP, because over HTTPS a browser would warn about the hub's own
  * certificate in the middle of a login. That is safe: the code in it is useless without the hub's secret, and the hub
- * does not trust a code before the portal itself has delivered the same one (`RedirectedCodes`).
+ * does not trust a code before the portal itself has delivered the same one (`AuthorizationResponses`).
  */
 export function serveCallback(
   app: FastifyInstance,
