@@ -212,31 +212,18 @@ export function createLanService(
         link: link === undefined ? null : toShownLink(link),
       };
     },
-    async receiveCallback(nonce, callback, { batchToken, ...browser }) {
+    async receiveResponse(received, { batchToken, ...browser }) {
       await ready;
-      const pairing = await pairings.receiveCallback(nonce, callback, browser);
-      if (pairing === null) return null;
-      const code = callback.kind === 'code' ? callback.code : null;
-      const login = code && pairings.get(pairing.id).responses.confirmationStatus(code);
+      const result = await pairings.receive(received, browser);
+      if (result === null) return null;
+      const { pairing } = result;
+      const { response } = received;
+      const code = response.kind === 'code' ? response.code : null;
       return {
-        pairing,
+        ...result,
         ...pairedConnection(pairing),
-        login,
-        batch: pairingBatches.forBrowser(nonce, code, batchToken),
-      };
-    },
-    async receiveRedirect(stateful, { browserToken, batchToken }) {
-      await ready;
-      const received = await pairings.receiveRedirect(stateful, browserToken);
-      if (received === null) return null;
-      const { pairing, rejected } = received;
-      const { response } = stateful;
-      return {
-        pairing,
-        ...pairedConnection(pairing),
-        // Without a wanted pairing, no other one is the wrong one.
-        rejected: rejected === 'other_pairing' ? null : rejected,
-        batch: pairingBatches.forBrowser(pairing.nonce, response.kind === 'code' ? response.code : null, batchToken),
+        login: code && pairings.get(pairing.id).responses.confirmationStatus(code),
+        batch: pairingBatches.forBrowser(pairing.nonce, code, batchToken),
       };
     },
     browserToken: (pairing) => pairings.browserToken(pairing),

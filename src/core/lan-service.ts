@@ -2,7 +2,7 @@ import type { Appliance } from './appliances/appliance.ts';
 import type { ClientMetadata, RegistrationResult } from './appliances/registration.ts';
 import type { ConnectionState } from './connections/connection-status.ts';
 import type { Named } from './name.ts';
-import type { AuthorizationResponse, StatefulResponse } from './pairings/authorization-response.ts';
+import type { ReceivedResponse } from './pairings/authorization-response.ts';
 import type { Pairing, PairingFailureReason } from './pairings/pairing.ts';
 import type { BatchForBrowser, BatchLoginLinkResult } from './pairings/pairing-batch.ts';
 import type { ShownLink } from './portals/login-link.ts';
@@ -141,28 +141,22 @@ export interface FoundDeviceFlow extends FoundPairing {
   readonly needsInstaller: boolean;
 }
 
-/** The result of an authorization response. */
-interface CallbackResult extends FoundPairing {
-  /**
-   * `unconfirmed`: the portal does not report this login, so an installer must confirm it; `too_late`: no installer
-   * confirmed it before its code expired. Null otherwise.
-   */
-  readonly login: 'unconfirmed' | 'too_late' | null;
-  /** Null if the pairing is part of no batch, or of one that ended long ago. */
-  readonly batch: BatchForBrowser | null;
-}
-
 /**
  * Why an authorization response was not used: its link was used before (`used`), another portal sent it
  * (`foreign_issuer`), or it is about another pairing than the one that it was pasted for (`other_pairing`).
  */
 export type RejectedResponseReason = 'used' | 'foreign_issuer' | 'other_pairing';
 
-/** The result of an authorization response that names its request. */
-interface RedirectResult extends FoundPairing {
-  /** Null if it was used, now or before. */
-  readonly rejected: Exclude<RejectedResponseReason, 'other_pairing'> | null;
-  /** As in {@link CallbackResult}. */
+/** The result of an authorization response. */
+interface CallbackResult extends FoundPairing {
+  /** Null if it was used, now or before, or if its address only names its pairing: then anybody could have sent it. */
+  readonly rejected: RejectedResponseReason | null;
+  /**
+   * `unconfirmed`: the portal does not report this login, so an installer must confirm it; `too_late`: no installer
+   * confirmed it before its code expired. Null otherwise.
+   */
+  readonly login: 'unconfirmed' | 'too_late' | null;
+  /** Null if the pairing is part of no batch, or of one that ended long ago. */
   readonly batch: BatchForBrowser | null;
 }
 
@@ -286,22 +280,13 @@ export interface LanService {
   /**
    * Handles the portal's redirect, and waits some seconds for the result.
    * @param browser `batchToken`: see {@link BatchForBrowser}; null if it has none
-   * @returns the pairing after that, and its connection; null for a nonce that the hub did not issue
+   * @returns the pairing after that, and its connection; null for a nonce or a state that the hub did not issue, or no
+   * longer knows
    */
-  receiveCallback(
-    nonce: string,
-    callback: AuthorizationResponse,
+  receiveResponse(
+    received: ReceivedResponse,
     browser: CallbackBrowser & { readonly batchToken: string | null },
   ): Promise<CallbackResult | null>;
-  /**
-   * Handles the redirect of a portal that returns the `state` of its link, and waits some seconds for the result.
-   * @param browser as in {@link receiveCallback}
-   * @returns null for a state that the hub did not issue, or no longer knows
-   */
-  receiveRedirect(
-    response: StatefulResponse,
-    browser: Pick<CallbackBrowser, 'browserToken'> & { readonly batchToken: string | null },
-  ): Promise<RedirectResult | null>;
   /**
    * A proof that the hub sent a browser to the portal. The browser keeps it until the portal redirects it back.
    * @param pairing its id
@@ -312,7 +297,7 @@ export interface LanService {
    * Resolves within the time that a person waits.
    * @param nonce of one of the batch's pairings
    * @param again whether to log in for the same appliance again instead
-   * @param batchToken as `browser.batchToken` of {@link receiveCallback}
+   * @param batchToken as `browser.batchToken` of {@link receiveResponse}
    * @throws Failure `not_allowed` if the connection is damaged, or as {@link Store}
    */
   continueBatch(nonce: string, again: boolean, batchToken: string | null): Promise<BatchLoginLinkResult>;

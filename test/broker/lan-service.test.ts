@@ -41,9 +41,8 @@ test('polls, user codes and callbacks wait until the pairings of the previous ru
   const requests = [
     service.pollDeviceFlow(appliance, deviceCode.reveal(), Number.POSITIVE_INFINITY),
     service.findPairingByUserCode(userCode),
-    service.receiveCallback(
-      'a nonce of nobody',
-      { kind: 'nothing' },
+    service.receiveResponse(
+      { nonce: 'a nonce of nobody', response: { kind: 'nothing' } },
       { address: '', browserToken: null, batchToken: null },
     ),
   ] as const;

@@ -69,7 +69,7 @@ export async function expectPairedByPolling(harness: BrokerHarness, run: Pairing
 }
 
 /** Sends the parameters of the portal's redirect to the hub. */
-export function followRedirect(
+export async function followRedirect(
   { run: { pairings } }: BrokerHarness,
   location: string,
   from: CallbackBrowser = UNKNOWN_BROWSER,
@@ -77,6 +77,7 @@ export function followRedirect(
   const { pathname, searchParams } = new URL(location);
   const nonce = pathname.split('/').at(-1) ?? '';
   const [code, error] = [searchParams.get('code'), searchParams.get('error')];
-  if (code !== null) return pairings.receiveCallback(nonce, { kind: 'code', code: new Secret(code) }, from);
-  return pairings.receiveCallback(nonce, error === null ? { kind: 'nothing' } : { kind: 'error', error }, from);
+  const withoutCode = error === null ? ({ kind: 'nothing' } as const) : ({ kind: 'error', error } as const);
+  const response = code === null ? withoutCode : ({ kind: 'code', code: new Secret(code) } as const);
+  return (await pairings.receive({ nonce, response }, from))?.pairing ?? null;
 }

@@ -5,7 +5,7 @@ import { parseStatefulResponse, type StatefulResponse } from '../../src/core/pai
 import type { DeviceLink, LoginLink, RedirectLink } from '../../src/core/portals/login-link.ts';
 import type { EmulatorOptions } from '../../src/emulator/index.ts';
 import { eventually } from '../support/hub-process.ts';
-import { BrokerHarness, type BrokerHarnessOptions, pairingResult } from './broker-harness.ts';
+import { BrokerHarness, type BrokerHarnessOptions, pairingResult, UNKNOWN_BROWSER } from './broker-harness.ts';
 import { administrationOf } from './broker-services.ts';
 
 const CALLBACK = 'http://192.168.1.7:8480/callback';
@@ -51,6 +51,11 @@ async function logIn({ authorizeUrl }: LoginLink): Promise<StatefulResponse> {
   const response = parseStatefulResponse(new URL(String(headers['location'])).searchParams);
   if (response === null) throw new Error('there is no response');
   return response;
+}
+
+/** A person logs in through a link, and the browser brings the hub what follows. */
+async function logInThrough({ run: { pairings } }: BrokerHarness, link: LoginLink) {
+  return pairings.receive(await logIn(link), UNKNOWN_BROWSER);
 }
 
 describe('a login by device code', () => {
@@ -158,10 +163,10 @@ describe('a login by redirect', () => {
   test('a login by redirect ends with the code of its state, and a reload shows the same', async () => {
     const { harness, run } = await startHub('redirect');
     const response = await logIn(redirectLinkOf(run));
-    const received = await harness.run.pairings.receiveRedirect(response);
+    const received = await harness.run.pairings.receive(response, UNKNOWN_BROWSER);
     expect(received).toMatchObject({ rejected: null, pairing: { id: run.pairing.id } });
     expect(pairingResult(run.pairing.step)).toBe('paired');
-    expect(await harness.run.pairings.receiveRedirect(response)).toMatchObject({ rejected: null });
+    expect(await harness.run.pairings.receive(response, UNKNOWN_BROWSER)).toMatchObject({ rejected: null });
     expect(harness.exchanges).toBe(1);
   });
 
@@ -169,7 +174,7 @@ describe('a login by redirect', () => {
     const { harness, run } = await startHub('redirect', { autoLogin: true });
     const link = redirectLinkOf(run);
     const [first, second] = [await logIn(link), await logIn(link)];
-    const results = await Promise.all([first, second].map((one) => harness.run.pairings.receiveRedirect(one)));
+    const results = await Promise.all([first, second].map((one) => harness.run.pairings.receive(one, UNKNOWN_BROWSER)));
     expect(results.map((result) => result?.rejected)).toEqual([null, 'used']);
     expect(harness.exchanges).toBe(1);
     expect(pairingResult(run.pairing.step)).toBe('paired');
@@ -178,9 +183,9 @@ describe('a login by redirect', () => {
   test('a login by redirect ignores a state that the hub did not issue, and exchanges no code of a pairing that was replaced', async () => {
     const { harness, run } = await startHub('redirect');
     const response = await logIn(redirectLinkOf(run));
-    expect(await harness.run.pairings.receiveRedirect({ ...response, state: 'x'.repeat(22) })).toBeNull();
+    expect(await harness.run.pairings.receive({ ...response, state: 'x'.repeat(22) }, UNKNOWN_BROWSER)).toBeNull();
     const newer = await harness.beginPairing('wallbox');
-    const received = await harness.run.pairings.receiveRedirect(response);
+    const received = await harness.run.pairings.receive(response, UNKNOWN_BROWSER);
     expect(pairingResult(received?.pairing.step ?? { kind: 'asking' })).toBe('replaced');
     expect(harness.exchanges).toBe(0);
     expect(newer.pairing.step.kind).toBe('waiting');
@@ -193,10 +198,10 @@ describe('a login by redirect', () => {
     for (const issuer of ['https://evil.example', undefined]) {
       const { issuer: _own, ...rest } = response;
       const forged = { state, response: { ...rest, ...(issuer !== undefined && { issuer }) } };
-      expect(await harness.run.pairings.receiveRedirect(forged)).toMatchObject({ rejected: 'foreign_issuer' });
+      expect(await harness.run.pairings.receive(forged, UNKNOWN_BROWSER)).toMatchObject({ rejected: 'foreign_issuer' });
     }
     expect(harness.exchanges).toBe(0);
-    expect(await harness.run.pairings.receiveRedirect({ state, response })).toMatchObject({ rejected: null });
+    expect(await harness.run.pairings.receive({ state, response }, UNKNOWN_BROWSER)).toMatchObject({ rejected: null });
     expect(pairingResult(run.pairing.step)).toBe('paired');
   });
 
@@ -205,12 +210,14 @@ describe('a login by redirect', () => {
     const former = redirectLinkOf(run);
     const response = await logIn(former);
     harness.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
-    await harness.run.pairings.receiveRedirect(response);
+    await harness.run.pairings.receive(response, UNKNOWN_BROWSER);
     await harness.time.settle();
     const fresh = redirectLinkOf(run);
     expect(fresh.state).not.toBe(former.state);
-    expect(await harness.run.pairings.receiveRedirect(await logIn(former))).toMatchObject({ rejected: 'used' });
-    await harness.run.pairings.receiveRedirect(await logIn(fresh));
+    expect(await logInThrough(harness, former)).toMatchObject({
+      rejected: 'used',
+    });
+    await logInThrough(harness, fresh);
     expect(pairingResult(run.pairing.step)).toBe('paired');
   });
 
@@ -218,12 +225,12 @@ describe('a login by redirect', () => {
     const { harness, run } = await startHub('redirect');
     const response = await logIn(redirectLinkOf(run));
     harness.portal.fail('token', { kind: 'commit then drop' });
-    await harness.run.pairings.receiveRedirect(response);
+    await harness.run.pairings.receive(response, UNKNOWN_BROWSER);
     await harness.time.settle();
     expect(run.pairing.lastFailure).toBe('answer_lost');
     const second = await logIn(redirectLinkOf(run));
     const answered = harness.portal.hold('token');
-    void harness.run.pairings.receiveRedirect(second);
+    void harness.run.pairings.receive(second, UNKNOWN_BROWSER);
     await eventually(async () => harness.exchanges === 2);
     await harness.crash();
     answered.resolve();
@@ -232,7 +239,7 @@ describe('a login by redirect', () => {
     const resumed = harness.run.pairings.newestFor(harness.connection('wallbox').id);
     if (resumed === undefined) throw new Error('the pairing is gone');
     expect(harness.exchanges).toBe(2);
-    await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(resumed)));
+    await logInThrough(harness, redirectLinkOf(resumed));
     expect(harness.statusOf('wallbox').state).toBe('active');
   });
 
@@ -244,7 +251,7 @@ describe('a login by redirect', () => {
     harness.identity = { ...identity, otherOrigins: ['https://other.example'] };
     await harness.start();
     const receive = (issuer: string) =>
-      harness.run.pairings.receiveRedirect({ state, response: { ...response, issuer } as typeof response });
+      harness.run.pairings.receive({ state, response: { ...response, issuer } as typeof response }, UNKNOWN_BROWSER);
     expect(await receive('https://other.example')).toMatchObject({ rejected: 'foreign_issuer' });
     expect(harness.exchanges).toBe(0);
     expect(await receive('https://portal.example')).toMatchObject({ rejected: null });
@@ -261,13 +268,15 @@ describe('a login by redirect', () => {
       const { harness, run } = await startHub('redirect');
       const stateful = { state: redirectLinkOf(run).state, response: { kind: 'error', error } } as const;
       // Anybody who saw the link knows its state.
-      for (const token of [null, 'x'.repeat(43)]) await harness.run.pairings.receiveRedirect(stateful, token);
+      for (const token of [null, 'x'.repeat(43)])
+        await harness.run.pairings.receive(stateful, { ...UNKNOWN_BROWSER, browserToken: token });
       expect(run.pairing).toMatchObject({ step: { kind: 'waiting' }, lastFailure: reason });
-      await harness.run.pairings.receiveRedirect(stateful, harness.run.pairings.browserToken(run.pairing.id).reveal());
+      const browserToken = harness.run.pairings.browserToken(run.pairing.id).reveal();
+      await harness.run.pairings.receive(stateful, { ...UNKNOWN_BROWSER, browserToken });
       expect(pairingResult(run.pairing.step)).toBe(reason);
       const next = await harness.beginPairing('wallbox');
       const pasted = { ...stateful, state: redirectLinkOf(next).state };
-      await harness.run.pairings.receiveRedirect(pasted, null, next.pairing.id);
+      await harness.run.pairings.receive(pasted, null, next.pairing.id);
       expect(pairingResult(next.pairing.step)).toBe(reason);
       expect(harness.journal.join('')).not.toContain('<script>');
     },
@@ -281,9 +290,10 @@ describe('a login by redirect', () => {
       state: redirectLinkOf(run).state,
     };
     const stateful = parseStatefulResponse(new URLSearchParams(query)) ?? expect.fail();
-    await harness.run.pairings.receiveRedirect(stateful, null);
+    await harness.run.pairings.receive(stateful, UNKNOWN_BROWSER);
     expect(run.pairing).toMatchObject({ failureDetail: 'invalid_scope' });
-    await harness.run.pairings.receiveRedirect(stateful, harness.run.pairings.browserToken(run.pairing.id).reveal());
+    const browserToken = harness.run.pairings.browserToken(run.pairing.id).reveal();
+    await harness.run.pairings.receive(stateful, { ...UNKNOWN_BROWSER, browserToken });
     expect(harness.statusOf('wallbox').pairingFailed?.message).toBe(
       'the portal rejected the hub\'s request: invalid_scope (Unknown: home.control); correct the scope of wallbox to one that the portal knows, and run "latchkey pair wallbox" again',
     );
@@ -298,12 +308,12 @@ describe('a login by redirect', () => {
     await harness.addAppliance('dishwasher');
     const other = await harness.beginPairing('dishwasher');
     const response = await logIn(redirectLinkOf(run));
-    expect(await harness.run.pairings.receiveRedirect(response, null, other.pairing.id)).toMatchObject({
+    expect(await harness.run.pairings.receive(response, null, other.pairing.id)).toMatchObject({
       rejected: 'other_pairing',
       pairing: { id: run.pairing.id },
     });
     expect(harness.exchanges).toBe(0);
-    expect(await harness.run.pairings.receiveRedirect(response, null, run.pairing.id)).toMatchObject({
+    expect(await harness.run.pairings.receive(response, null, run.pairing.id)).toMatchObject({
       rejected: null,
     });
     expect(pairingResult(run.pairing.step)).toBe('paired');
@@ -324,11 +334,11 @@ describe('requests that wait for their turn at a portal', () => {
   /** Two logins at a portal that is asked every 20 s at most; the second one waits. */
   async function startWaiting() {
     const { harness, run } = await startHub('redirect', {}, { minRequestInterval: 20_000 });
-    await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    await logInThrough(harness, redirectLinkOf(run));
     await harness.addAppliance('heater');
     const second = await harness.beginPairing('heater');
     const response = await logIn(redirectLinkOf(second));
-    void harness.run.pairings.receiveRedirect(response);
+    void harness.run.pairings.receive(response, UNKNOWN_BROWSER);
     await harness.time.pass(1000);
     const [wallbox, heater] = [harness.connection('wallbox').id, harness.connection('heater').id];
     const requests = () => harness.portal.requests('token').length;
@@ -375,7 +385,7 @@ describe('tokens that come for a connection without a grant', () => {
 
   test.each(['unpaired', 'removed'] as const)('those of a refresh are revoked if it was %s meanwhile', async (how) => {
     const { harness, run } = await startHub('redirect');
-    await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    await logInThrough(harness, redirectLinkOf(run));
     const response = harness.portal.hold('token');
     const refreshed = harness.run.grants.refresh(harness.connection('wallbox').id);
     while (harness.portal.requests('token').length < 2) await new Promise(setImmediate);
@@ -391,7 +401,7 @@ describe('tokens that come for a connection without a grant', () => {
 
   test('the newest are revoked if a refresh ends while the grant is being deleted', async () => {
     const { harness, run } = await startHub('redirect');
-    await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    await logInThrough(harness, redirectLinkOf(run));
     const { id } = harness.connection('wallbox');
     const response = harness.portal.hold('token');
     const refreshed = harness.run.grants.refresh(id);
@@ -407,11 +417,11 @@ describe('tokens that come for a connection without a grant', () => {
 
   test('a grant that is deleted during a new login is revoked all the same, and so is what that login brings', async () => {
     const { harness, run } = await startHub('redirect');
-    await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    await logInThrough(harness, redirectLinkOf(run));
     const again = await harness.run.pairings.begin(harness.connection('wallbox'));
     while (linkOf(again) === undefined) await new Promise(setImmediate);
     const response = harness.portal.hold('token');
-    const received = harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(again)));
+    const received = logInThrough(harness, redirectLinkOf(again));
     while (harness.portal.requests('token').length < 2) await new Promise(setImmediate);
     expect(await administrationOf(harness).unpair('wallbox')).toBe(true);
     response.resolve();
@@ -421,7 +431,7 @@ describe('tokens that come for a connection without a grant', () => {
 
   test('those of a refresh that a new login has overtaken are not revoked: they are of the same account', async () => {
     const { harness, run } = await startHub('redirect');
-    await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    await logInThrough(harness, redirectLinkOf(run));
     const { id } = harness.connection('wallbox');
     const { store, grants } = harness.run;
     const grant = grants.get(id)?.grant ?? expect.fail();
@@ -446,7 +456,7 @@ describe('tokens that come for a connection without a grant', () => {
 
   test('those of a refresh are not revoked while a new login is being stored, which the portal could end too', async () => {
     const { harness, run } = await startHub('redirect');
-    await harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    await logInThrough(harness, redirectLinkOf(run));
     const response = harness.portal.hold('token');
     const refreshed = harness.run.grants.refresh(harness.connection('wallbox').id);
     while (harness.portal.requests('token').length < 2) await new Promise(setImmediate);
@@ -455,8 +465,9 @@ describe('tokens that come for a connection without a grant', () => {
     const again = await harness.run.pairings.begin(harness.connection('wallbox'));
     while (linkOf(again) === undefined) await new Promise(setImmediate);
     const stored = harness.holdWrites('saveLogin');
-    const received = harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(again)));
-    while (harness.portal.requests('token').length < 3) await new Promise(setImmediate);
+    const received = logInThrough(harness, redirectLinkOf(again));
+    // The first login, its refresh, the revocation, and the second login.
+    while (harness.portal.requests('token').length < 4) await new Promise(setImmediate);
     response.resolve();
     await refreshed;
     stored.resolve();
@@ -468,7 +479,7 @@ describe('tokens that come for a connection without a grant', () => {
   test.each(['unpaired', 'removed'] as const)('those of a login are revoked if it was %s meanwhile', async (how) => {
     const { harness, run } = await startHub('redirect');
     const response = harness.portal.hold('token');
-    const received = harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    const received = logInThrough(harness, redirectLinkOf(run));
     while (harness.portal.requests('token').length < 1) await new Promise(setImmediate);
     const administration = administrationOf(harness);
     await (how === 'unpaired' ? administration.unpair('wallbox') : administration.removeAppliance('wallbox'));
@@ -481,7 +492,7 @@ describe('tokens that come for a connection without a grant', () => {
   test('a login that completes while its connection is removed ends as cancelled', async () => {
     const { harness, run } = await startHub('redirect');
     const completes = harness.holdWrites('saveLogin');
-    const received = harness.run.pairings.receiveRedirect(await logIn(redirectLinkOf(run)));
+    const received = logInThrough(harness, redirectLinkOf(run));
     while (liveGrants(harness) === 0) await new Promise(setImmediate);
     await harness.run.store.registry.save({
       removedAppliances: [harness.connection('wallbox').id],

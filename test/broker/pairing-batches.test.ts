@@ -35,7 +35,7 @@ async function bringCode(harness: BrokerHarness, batch: string): Promise<string>
   const code = new Secret(new URL(await harness.login(run)).searchParams.get('code') ?? '');
   const { nonce } = run.pairing;
   await Promise.all([
-    harness.run.pairings.receiveCallback(nonce, { kind: 'code', code }, UNKNOWN_BROWSER),
+    harness.run.pairings.receive({ nonce, response: { kind: 'code', code } }, UNKNOWN_BROWSER),
     harness.time.settle(),
   ]);
   await harness.time.settle();
@@ -238,7 +238,7 @@ describe('pairing batch', () => {
     for (; begun < 100; begun++) {
       const browserToken = pairings.browserToken(currentOf(harness, batch).pairing.id).reveal();
       const from = { ...UNKNOWN_BROWSER, browserToken };
-      await pairings.receiveCallback(nonce, { kind: 'error', error: 'access_denied' }, from);
+      await pairings.receive({ nonce, response: { kind: 'error', error: 'access_denied' } }, from);
       const [link] = await Promise.all([batches.continueInBrowser(nonce, true, batchToken), harness.time.settle()]);
       if (link.kind === 'over') break;
       nonce = pairings.find(({ isOpen: open }) => open)?.pairing.nonce ?? '';

@@ -108,7 +108,7 @@ describe('pairing by redirect', () => {
     ]) {
       if (nonce === run.pairing.nonce) continue;
       expect(
-        await harness.run.pairings.receiveCallback(nonce, { kind: 'code', code: planted }, UNKNOWN_BROWSER),
+        await harness.run.pairings.receive({ nonce, response: { kind: 'code', code: planted } }, UNKNOWN_BROWSER),
       ).toBeNull();
     }
     expect(harness.exchanges).toBe(0);
@@ -117,9 +117,8 @@ describe('pairing by redirect', () => {
 
   test('a callback with neither code nor error changes nothing', async () => {
     const { harness, run } = await startPairing(REDIRECT);
-    expect(await harness.run.pairings.receiveCallback(run.pairing.nonce, { kind: 'nothing' }, UNKNOWN_BROWSER)).toBe(
-      run.pairing,
-    );
+    const received = { nonce: run.pairing.nonce, response: { kind: 'nothing' } } as const;
+    expect((await harness.run.pairings.receive(received, UNKNOWN_BROWSER))?.pairing).toBe(run.pairing);
     expect(stateOf(run)).toBe('waiting');
   });
 
@@ -133,9 +132,9 @@ describe('pairing by redirect', () => {
   test('an error that anybody could have brought does not end a pairing: the portal is asked, and its code counts', async () => {
     const { harness, run } = await startPairing(REDIRECT);
     const forged = { kind: 'error', error: 'access_denied' } as const;
-    const receive = () => harness.run.pairings.receiveCallback(run.pairing.nonce, forged, UNKNOWN_BROWSER);
-    const [pairing] = await Promise.all([receive(), harness.time.pass(5 * SECOND)]);
-    expect(pairing).toMatchObject({ step: { kind: 'waiting' }, lastFailure: 'refused_by_user' });
+    const receive = () => harness.run.pairings.receive({ nonce: run.pairing.nonce, response: forged }, UNKNOWN_BROWSER);
+    const [received] = await Promise.all([receive(), harness.time.pass(5 * SECOND)]);
+    expect(received?.pairing).toMatchObject({ step: { kind: 'waiting' }, lastFailure: 'refused_by_user' });
     expect(await harness.run.store.pairings.all()).toMatchObject([{ lastFailure: 'refused_by_user' }]);
     await harness.login(run);
     await receive();
@@ -147,7 +146,10 @@ describe('pairing by redirect', () => {
     async (error) => {
       const { harness, run } = await startPairing(REDIRECT);
       const { nonce } = run.pairing;
-      const received = harness.run.pairings.receiveCallback(nonce, { kind: 'error', error }, sentBy(harness, run));
+      const received = harness.run.pairings.receive(
+        { nonce, response: { kind: 'error', error } },
+        sentBy(harness, run),
+      );
       await Promise.all([received, harness.time.pass(5 * SECOND)]);
       expect(run.pairing).toMatchObject({ step: { kind: 'waiting' }, lastFailure: 'portal_rejected' });
       await expectPairedByPolling(harness, run);
@@ -163,7 +165,7 @@ describe('pairing by redirect', () => {
     const code = new Secret('a-code-of-another-portal');
     rememberSecrets([code.reveal()]);
     const foreign = { kind: 'code', code, issuer: 'https://other.example' } as const;
-    await harness.run.pairings.receiveCallback(run.pairing.nonce, foreign, sentBy(harness, run));
+    await harness.run.pairings.receive({ nonce: run.pairing.nonce, response: foreign }, sentBy(harness, run));
     expect(harness.exchanges).toBe(0);
     expect(harness.events.map(({ event }) => event)).toContain('login_response_rejected');
     expect(stateOf(harness.run.pairings.get(run.pairing.id))).toBe('waiting');
@@ -307,7 +309,7 @@ describe('authorization code', () => {
     const { harness, run } = await startPairing(REDIRECT);
     const code = new Secret('a-code-of-nobody');
     const { nonce } = run.pairing;
-    const received = harness.run.pairings.receiveCallback(nonce, { kind: 'code', code }, sentBy(harness, run));
+    const received = harness.run.pairings.receive({ nonce, response: { kind: 'code', code } }, sentBy(harness, run));
     await Promise.all([received, harness.time.pass(4 * SECOND)]);
     expect(stateOf(run)).toBe('waiting');
     await expectPairedByPolling(harness, run);

@@ -34,7 +34,7 @@ async function sendCode(
   issuer: { issuer?: string } = {},
 ): Promise<void> {
   await Promise.all([
-    harness.run.pairings.receiveCallback(run.pairing.nonce, { kind: 'code', code, ...issuer }, from),
+    harness.run.pairings.receive({ nonce: run.pairing.nonce, response: { kind: 'code', code, ...issuer } }, from),
     harness.time.pass(4 * SECOND),
   ]);
 }
@@ -95,7 +95,7 @@ test('a flood of forged codes ends no pairing, sends no code, and adds only a fe
     for (let device = 0; device < 5; device++) {
       const from = { address: `192.168.1.${100 + device}`, browserToken: 'of-another-browser' };
       const code = new Secret(`forged-${second}-${device}`);
-      forged.push(harness.run.pairings.receiveCallback(run.pairing.nonce, { kind: 'code', code }, from));
+      forged.push(harness.run.pairings.receive({ nonce: run.pairing.nonce, response: { kind: 'code', code } }, from));
     }
     await harness.time.pass(SECOND);
   }

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fastify from 'fastify';
 import { describe, expect, it } from 'vitest';
-import type { AuthorizationResponse } from '../../src/core/pairings/authorization-response.ts';
+import type { ReceivedResponse } from '../../src/core/pairings/authorization-response.ts';
 import type { Emulator } from '../../src/emulator/index.ts';
 import { serveCallback } from '../../src/page/callback/callback.ts';
 import { HubClient, type HubResponse, sentBrowser } from '../lan/hub-client.ts';
@@ -221,8 +221,8 @@ it('the hub takes a code from a redirect unchanged, whatever characters it has',
   serveCallback(
     app,
     {
-      async receiveCallback(_nonce: string, callback: AuthorizationResponse) {
-        codes.push(callback.kind === 'code' ? callback.code.reveal() : callback.kind);
+      async receiveResponse({ response }: ReceivedResponse) {
+        codes.push(response.kind === 'code' ? response.code.reveal() : response.kind);
         return null;
       },
     },

@@ -7,7 +7,7 @@ import type { OAuth2PortalConfiguration } from '../../src/configuration/portals.
 import { parseStatefulResponse, type StatefulResponse } from '../../src/core/pairings/authorization-response.ts';
 import type { Emulator, LoggedRequest } from '../../src/emulator/index.ts';
 import { findProfile } from '../../src/emulator/settings/profiles.ts';
-import { BrokerHarness, pairingResult } from '../broker/broker-harness.ts';
+import { BrokerHarness, pairingResult, UNKNOWN_BROWSER } from '../broker/broker-harness.ts';
 import { administrationOf } from '../broker/broker-services.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
@@ -93,7 +93,7 @@ export class PresetHub implements AsyncDisposable {
     } else {
       const response = await browse(link.authorizeUrl);
       if (response === null) return 'refused by the page of the cloud';
-      await harness.run.pairings.receiveRedirect(response, null, ...(this.#pastes ? [run.pairing.id] : []));
+      await harness.run.pairings.receive(response, this.#pastes ? null : UNKNOWN_BROWSER);
       await harness.time.settle();
     }
     return run.pairing.lastFailure ?? pairingResult(run.pairing.step);

@@ -1,23 +1,15 @@
 import { expect, it } from 'vitest';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
-import { Secret } from '../../src/core/secret.ts';
 import { BrokerHarness, pairingResult, UNKNOWN_BROWSER } from '../broker/broker-harness.ts';
+import { followRedirect } from '../broker/logins.ts';
 import { stateParameterOf } from '../support/hub-process.ts';
 
 const MINUTE = 60_000;
 
-/** Passes the parameters of the portal's redirect to the hub, as the browser does. */
-function follow({ run: { pairings } }: BrokerHarness, location: string, { pairing }: PairingRun) {
-  const { pathname, searchParams } = new URL(location);
-  const nonce = pathname.split('/').at(-1) ?? '';
-  const error = searchParams.get('error');
-  const sentByHub = { ...UNKNOWN_BROWSER, browserToken: pairings.browserToken(pairing.id).reveal() };
-  if (error !== null) return pairings.receiveCallback(nonce, { kind: 'error', error }, sentByHub);
-  return pairings.receiveCallback(
-    nonce,
-    { kind: 'code', code: new Secret(searchParams.get('code') ?? '') },
-    UNKNOWN_BROWSER,
-  );
+/** Passes the parameters of the portal's redirect to the hub, as a browser does that the hub sent to the portal. */
+function follow(home: BrokerHarness, location: string, { pairing }: PairingRun) {
+  const browserToken = home.run.pairings.browserToken(pairing.id).reveal();
+  return followRedirect(home, location, { ...UNKNOWN_BROWSER, browserToken });
 }
 
 it.each<[string, (home: BrokerHarness, run: PairingRun) => Promise<unknown>]>([

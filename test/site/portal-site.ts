@@ -3,7 +3,7 @@ import type { Broker } from '../../src/broker/open-broker.ts';
 import type { PairingRun } from '../../src/broker/pairings/pairing-run.ts';
 import type { BrokerStore, ConnectedPortal } from '../../src/broker/ports.ts';
 import type { Connection } from '../../src/core/connections/connection.ts';
-import type { CallbackBrowser, LanService } from '../../src/core/lan-service.ts';
+import type { LanService } from '../../src/core/lan-service.ts';
 import { parseStatefulResponse } from '../../src/core/pairings/authorization-response.ts';
 import type { PairingStep } from '../../src/core/pairings/pairing.ts';
 import type { LoginLink } from '../../src/core/portals/login-link.ts';
@@ -263,13 +263,15 @@ export async function logIn({ emulator }: PortalSite, run: PairingRun | undefine
 }
 
 /** A browser follows the portal's redirect to a hub. */
-export function followRedirect({ broker: { pairings } }: PortalHub, location: URL, browserToken: string | null = null) {
-  const stateful = parseStatefulResponse(location.searchParams);
-  if (stateful !== null) return pairings.receiveRedirect(stateful).then((received) => received?.pairing ?? null);
+export async function followRedirect(
+  { broker: { pairings } }: PortalHub,
+  location: URL,
+  browserToken: string | null = null,
+) {
   const nonce = location.pathname.split('/').at(-1) ?? '';
   const code = new Secret(location.searchParams.get('code') ?? '');
-  const browser: CallbackBrowser = { address: '192.168.1.23', browserToken };
-  return pairings.receiveCallback(nonce, { kind: 'code', code }, browser);
+  const received = parseStatefulResponse(location.searchParams) ?? { nonce, response: { kind: 'code', code } };
+  return (await pairings.receive(received, { address: '192.168.1.23', browserToken }))?.pairing ?? null;
 }
 
 function connectPortal(

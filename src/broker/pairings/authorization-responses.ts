@@ -1,5 +1,9 @@
 import type { RejectedResponseReason } from '../../core/lan-service.ts';
-import type { AuthorizationError, AuthorizationResponse } from '../../core/pairings/authorization-response.ts';
+import type {
+  AuthorizationError,
+  AuthorizationResponse,
+  ReceivedResponse,
+} from '../../core/pairings/authorization-response.ts';
 import { linksOf } from '../../core/pairings/pairing.ts';
 import type { UnconfirmedLogin } from '../../core/pairings/pairing-administration.ts';
 import { isIssuerOfAnother } from '../../core/portals/identity.ts';
@@ -74,17 +78,30 @@ export class AuthorizationResponses {
   }
 
   /**
-   * Handles the authorization response for a link. Resolves when its code is exchanged.
-   * @param state of the link
-   * @param isTrusted whether an error certainly comes from the portal: see {@link receiveError}
-   * @returns why it was not used; null if it was, now or before
+   * Handles a response. Resolves when its code is exchanged, held or discarded.
+   * @param address of the browser that brought it
+   * @param isTrusted whether the hub itself sent the browser to the portal for this pairing, or a person with access to
+   * the hub pasted the address
+   * @returns why it was not used; null if it was, now or before, or if it does not name a link
    */
   async receive(
+    received: ReceivedResponse,
+    address: string,
+    isTrusted: boolean,
+  ): Promise<Exclude<RejectedResponseReason, 'other_pairing'> | null> {
+    await this.#runner.tryClaim();
+    const { response } = received;
+    if ('state' in received) return this.#receiveForLink(received.state, response, isTrusted);
+    if (response.kind === 'code') await this.#receiveCode(response, address, isTrusted);
+    if (response.kind === 'error') await this.#receiveError(response, isTrusted);
+    return null;
+  }
+
+  async #receiveForLink(
     state: string,
     response: AuthorizationResponse,
     isTrusted: boolean,
   ): Promise<Exclude<RejectedResponseReason, 'other_pairing'> | null> {
-    await this.#runner.tryClaim();
     const { step } = this.#runner.pairing;
     const link = linksOf(step).find((one) => one.kind === 'redirect' && one.state === state);
     if (response.kind === 'nothing' || (response.kind === 'code' && this.#isSpent(response.code))) {
@@ -103,7 +120,7 @@ export class AuthorizationResponses {
       return isTaken || this.#isSpent(response.code) || this.#runner.isElsewhere ? null : 'used';
     }
     if (response.error !== 'access_denied') this.#logRejection(errorCode(response.error));
-    await this.receiveError(response, isTrusted);
+    await this.#receiveError(response, isTrusted);
     return null;
   }
 
@@ -111,34 +128,27 @@ export class AuthorizationResponses {
    * Handles an error (RFC 6749, 4.1.2.1) that a browser brought. It ends the pairing only if it is lasting, and the
    * portal certainly sent it: anybody who saw the link can bring one. Otherwise the portal is asked, and the person may
    * log in again.
-   * @param isTrusted whether the hub itself sent the browser to the portal, or a person with access to the hub pasted it
    */
-  async receiveError({ error, description }: AuthorizationError, isTrusted: boolean): Promise<void> {
+  async #receiveError({ error, description }: AuthorizationError, isTrusted: boolean): Promise<void> {
     const code = errorCode(error);
     const detail = isTrusted && description !== undefined ? `${code} (${description})` : code;
     const reason = error === 'access_denied' ? 'refused_by_user' : 'portal_rejected';
     if (isTrusted && !TRANSIENT_ERRORS.includes(error)) {
       await this.#runner.failWhenIdle(reason, detail);
     } else {
-      await this.#runner.tryClaim();
       if (this.#runner.isRunning && this.#isPolled) await this.#checkWithPortal();
       await this.#runner.whenIdle();
       await this.#runner.dispatch({ kind: 'login_failed', reason, detail });
     }
   }
 
-  /**
-   * Handles a code that does not name its link. Resolves when it is exchanged, held or discarded.
-   * @param address of the browser that brought it
-   * @param wasSentByHub whether the hub itself sent that browser to the portal for this pairing
-   */
-  async receiveCode(
-    { code, issuer }: Omit<Extract<AuthorizationResponse, { kind: 'code' }>, 'kind'>,
+  /** Handles a code that does not name its link. */
+  async #receiveCode(
+    { code, issuer }: Extract<AuthorizationResponse, { kind: 'code' }>,
     address: string,
-    wasSentByHub: boolean,
+    isTrusted: boolean,
   ): Promise<void> {
     if (this.#isIssuerOfAnother(issuer ?? null)) return this.#logRejection('foreign_issuer');
-    await this.#runner.tryClaim();
     for (let checks = 0; checks < MAX_CHECKS; checks++) {
       await this.#runner.whenIdle();
       if (this.#isSettled(code)) return;
@@ -148,7 +158,7 @@ export class AuthorizationResponses {
     }
     await this.#runner.whenIdle();
     if (this.#isSettled(code)) return;
-    if (wasSentByHub) await this.#runner.submitCode({ code, issuer: null }, null);
+    if (isTrusted) await this.#runner.submitCode({ code, issuer: null }, null);
     else this.#holdForConfirmation(code, address);
   }
 

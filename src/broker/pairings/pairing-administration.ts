@@ -115,7 +115,7 @@ export function createPairingAdministration(
         const advice = 'copy the whole address from the browser, with everything behind the "?"';
         throw new AddressRejection('malformed', 'this is not the address of a finished login', advice);
       }
-      const received = await pairings.receiveRedirect(stateful, null, id);
+      const received = await pairings.receive(stateful, null, id);
       if (received === null)
         throw new AddressRejection('unknown', 'the login of this address is not known, or over', newLink);
       const { rejected } = received;

@@ -155,7 +155,7 @@ export class PairingBatches {
    * @returns null if the pairing is in no batch, or the batch ended long ago
    */
   forBrowser(nonce: string, code: Secret | null, batchToken: string | null): BatchForBrowser | null {
-    const run = this.#findByNonce(nonce);
+    const run = this.#context.pairings.findByNonce(nonce);
     const id = run?.pairing.batch;
     if (run === undefined || id === undefined || this.#isExpired(run)) return null;
     if (this.#isValidToken(id, batchToken)) return { id, batch: this.view(id), batchToken: null };
@@ -172,7 +172,7 @@ export class PairingBatches {
    * @throws Failure as `Pairings.begin`
    */
   async continueInBrowser(nonce: string, retry: boolean, batchToken: string | null): Promise<BatchLoginLinkResult> {
-    const run = this.#findByNonce(nonce);
+    const run = this.#context.pairings.findByNonce(nonce);
     const batch = run?.pairing.batch;
     if (run === undefined || batch === undefined || this.#isExpired(run)) return { kind: 'over' };
     if (!this.#isValidToken(batch, batchToken)) return { kind: 'not_proved', batch };
@@ -268,11 +268,6 @@ export class PairingBatches {
 
   #findOpen(id: string): PairingRun | undefined {
     return this.#context.pairings.find((run) => run.isOpen && run.pairing.batch === id);
-  }
-
-  #findByNonce(nonce: string): PairingRun | undefined {
-    const hash = sha256(nonce);
-    return this.#context.pairings.find(({ nonceHash }) => nonceHash === hash);
   }
 
   #isExpired({ pairing }: PairingRun): boolean {

@@ -2,7 +2,7 @@ import { type Connection, damagedConnectionFailure } from '../../core/connection
 import { sameScope } from '../../core/connections/scope.ts';
 import { Failure, messageOf } from '../../core/failure.ts';
 import { type CallbackBrowser, MAX_RESPONSE_TIME, type RejectedResponseReason } from '../../core/lan-service.ts';
-import type { AuthorizationResponse, StatefulResponse } from '../../core/pairings/authorization-response.ts';
+import type { ReceivedResponse } from '../../core/pairings/authorization-response.ts';
 import {
   areRivals,
   type DeviceCodes,
@@ -208,6 +208,12 @@ export class Pairings implements AsyncDisposable {
     throw new Failure('pairing_unknown', 'this pairing is no longer known: start another with "latchkey pair"');
   }
 
+  /** The pairing with this nonce, open or ended. */
+  findByNonce(nonce: string): PairingRun | undefined {
+    const hash = sha256(nonce);
+    return this.find(({ nonceHash }) => nonceHash === hash);
+  }
+
   /** The pairing of a short link, open or ended. */
   findByShortKey(key: string): PairingRun | undefined {
     const hash = sha256(key);
@@ -296,60 +302,36 @@ export class Pairings implements AsyncDisposable {
   }
 
   /**
-   * Handles the portal's redirect.
-   * @param from the browser: its address, and its {@link browserToken} if it has one
-   * @returns the pairing, in the state it reaches within the time that a person waits; null for an unknown nonce
-   */
-  async receiveCallback(
-    nonce: string,
-    callback: AuthorizationResponse,
-    { address, browserToken }: CallbackBrowser,
-  ): Promise<Pairing | null> {
-    const deadline = this.#responseDeadline();
-    const hash = sha256(nonce);
-    const run = await this.findCaughtUp(() => this.find(({ nonceHash }) => nonceHash === hash));
-    if (run === null) return null;
-    const wasSentByHub = this.#wasSentByHub(run, browserToken);
-    if (callback.kind === 'code') {
-      await this.#waitUntil(deadline, run.responses.receiveCode(callback, address, wasSentByHub));
-    }
-    if (callback.kind === 'error') await this.#waitUntil(deadline, run.responses.receiveError(callback, wasSentByHub));
-    return run.pairing;
-  }
-
-  #wasSentByHub({ pairing }: PairingRun, browserToken: string | null): boolean {
-    return browserToken !== null && timingSafeEqualText(browserToken, this.browserToken(pairing.id).reveal());
-  }
-
-  /**
-   * Handles an authorization response that names its request.
-   * @param browserToken of the browser that the portal redirected; null if it has none
-   * @param wanted the id of the pairing that it was pasted for; left out if the portal redirected the browser
+   * Handles an authorization response.
+   * @param browser that the portal redirected; null if a person has pasted the address
+   * @param wanted the id of the pairing that it was pasted for
    * @returns the pairing, in the state it reaches within the time that a person waits, and why the response was not
-   * used; null for an unknown state
+   * used; null for an unknown nonce or state
    */
-  async receiveRedirect(
-    { state, response }: StatefulResponse,
-    browserToken: string | null = null,
+  async receive(
+    received: ReceivedResponse,
+    browser: CallbackBrowser | null,
     wanted?: string,
   ): Promise<{ readonly pairing: Pairing; readonly rejected: RejectedResponseReason | null } | null> {
-    const deadline = this.#responseDeadline();
-    const run = await this.findCaughtUp(() => this.find((candidate) => candidate.responses.knows(state)));
+    const { clock, timers } = this.#context.environment;
+    const deadline = clock.now().uptime + MAX_RESPONSE_TIME;
+    const run = await this.findCaughtUp(() =>
+      'nonce' in received
+        ? this.findByNonce(received.nonce)
+        : this.find(({ responses }) => responses.knows(received.state)),
+    );
     if (run === null) return null;
     if (wanted !== undefined && run.pairing.id !== wanted) return { pairing: run.pairing, rejected: 'other_pairing' };
-    const isTrusted = wanted !== undefined || this.#wasSentByHub(run, browserToken);
-    const rejected = await this.#waitUntil(deadline, run.responses.receive(state, response, isTrusted));
+    const handled = run.responses.receive(received, browser?.address ?? '', this.#isTrusted(run, browser));
+    const rejected = await withTimeout(handled, deadline - clock.now().uptime, timers);
     return { pairing: run.pairing, rejected: rejected ?? null };
   }
 
-  /** When a browser whose request has just arrived needs its response, on the boot clock in ms. */
-  #responseDeadline(): number {
-    return this.#context.environment.clock.now().uptime + MAX_RESPONSE_TIME;
-  }
-
-  #waitUntil<Result>(deadline: number, received: Promise<Result>): Promise<Result | undefined> {
-    const { clock, timers } = this.#context.environment;
-    return withTimeout(received, deadline - clock.now().uptime, timers);
+  /** Whether the hub itself sent a browser to the portal, or a person with access to the hub pasted the address. */
+  #isTrusted({ pairing }: PairingRun, browser: CallbackBrowser | null): boolean {
+    if (browser === null) return true;
+    const { browserToken } = browser;
+    return browserToken !== null && timingSafeEqualText(browserToken, this.browserToken(pairing.id).reveal());
   }
 
   async #storedBrowserTokenKey(): Promise<string> {

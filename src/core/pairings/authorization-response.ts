@@ -24,6 +24,9 @@ export interface StatefulResponse {
   readonly response: AuthorizationResponse;
 }
 
+/** One that names its request, or whose address only names its pairing, by its nonce. */
+export type ReceivedResponse = StatefulResponse | { readonly nonce: string; readonly response: AuthorizationResponse };
+
 /** Portals' codes are much shorter. */
 const MAX_CODE_LENGTH = 4096;
 const MAX_ERROR_LENGTH = 256;

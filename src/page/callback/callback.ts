@@ -2,7 +2,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
 import { Failure } from '../../core/failure.ts';
 import type { LanService, PairedConnection } from '../../core/lan-service.ts';
-import { parseAuthorizationResponse, parseStatefulResponse } from '../../core/pairings/authorization-response.ts';
+import {
+  parseAuthorizationResponse,
+  parseStatefulResponse,
+  type ReceivedResponse,
+} from '../../core/pairings/authorization-response.ts';
 import { isInstallerInitiated, type Pairing } from '../../core/pairings/pairing.ts';
 import { type BatchForBrowser, countLogins, type PairingBatch } from '../../core/pairings/pairing-batch.ts';
 import { unmapIpv4 } from '../../system/addresses.ts';
@@ -26,35 +30,20 @@ type HubUrl = (request: FastifyRequest, path: string) => string;
 const UNREACHABLE_RETRY_SECONDS = 5;
 
 /**
- * Serves the redirect of the portal. It is plain HTTP, because over HTTPS a browser would warn about the hub's own
+ * Serves the redirect of a helper portal. It is plain HTTP, because over HTTPS a browser would warn about the hub's own
  * certificate in the middle of a login. That is safe: the code in it is useless without the hub's secret, and the hub
  * does not trust a code before the portal itself has delivered the same one (`AuthorizationResponses`).
  */
 export function serveCallback(
   app: FastifyInstance,
-  service: Pick<LanService, 'receiveCallback'>,
+  service: Pick<LanService, 'receiveResponse'>,
   hubName: string,
   hubUrl: HubUrl,
 ): void {
+  const answer = createAnswer(service, hubName, hubUrl);
   app.get<{ Params: { nonce: string } }>('/callback/:nonce', async (request, reply) => {
-    const { params } = request;
-    const context = pageContext(hubName, request);
-    const { result: texts } = context.texts;
-    const link = { href: hubUrl(request, '/'), text: context.texts.batch.openHubPage };
-    const sendError = (status: number, heading: string, text: string) =>
-      sendMessagePage(reply, status, context, { severity: 'bad', heading, text, link });
-    const callback = parseAuthorizationResponse(new URLSearchParams(queryOf(request)));
-    if (callback === null) return sendError(400, texts.malformed, texts.malformedText);
-    const found = await service.receiveCallback(params.nonce, callback, {
-      address: unmapIpv4(request.socket.remoteAddress ?? ''),
-      ...browserOf(request),
-    });
-    if (found === null) return sendError(404, texts.unknownLink, texts.unknownLinkText);
-    const { pairing } = found;
-    if (callback.kind === 'nothing' && pairing.step.kind === 'waiting') {
-      return sendError(400, texts.noCode, texts.noCodeText);
-    }
-    return sendResult(reply, context, found, found.login, (path) => hubUrl(request, path));
+    const response = parseAuthorizationResponse(queryOf(request));
+    return answer(request, reply, response && { nonce: request.params.nonce, response });
   });
 }
 
@@ -65,27 +54,36 @@ export function serveCallback(
  */
 export function serveStatefulCallback(
   app: FastifyInstance,
-  service: Pick<LanService, 'receiveRedirect'>,
+  service: Pick<LanService, 'receiveResponse'>,
   hubName: string,
   hubUrl: HubUrl,
 ): void {
-  app.get('/callback', async (request, reply) => {
+  const answer = createAnswer(service, hubName, hubUrl);
+  app.get('/callback', async (request, reply) => answer(request, reply, parseStatefulResponse(queryOf(request))));
+}
+
+/** Hands an authorization response to the hub, and answers with a page; null for a malformed one. */
+function createAnswer(service: Pick<LanService, 'receiveResponse'>, hubName: string, hubUrl: HubUrl) {
+  return async (request: FastifyRequest, reply: FastifyReply, received: ReceivedResponse | null) => {
     const context = pageContext(hubName, request);
     const { result: texts } = context.texts;
     const link = { href: hubUrl(request, '/'), text: context.texts.batch.openHubPage };
     const sendError = (status: number, heading: string, text: string) =>
       sendMessagePage(reply, status, context, { severity: 'bad', heading, text, link });
-    const stateful = parseStatefulResponse(new URLSearchParams(queryOf(request)));
-    if (stateful === null) return sendError(400, texts.malformed, texts.malformedText);
-    const found = await service.receiveRedirect(stateful, browserOf(request));
+    if (received === null) return sendError(400, texts.malformed, texts.malformedText);
+    const found = await service.receiveResponse(received, {
+      address: unmapIpv4(request.socket.remoteAddress ?? ''),
+      browserToken: cookieValue(request, BROWSER_TOKEN_COOKIE),
+      batchToken: cookieValue(request, BATCH_TOKEN_COOKIE),
+    });
     if (found === null) return sendError(404, texts.unknownLink, texts.unknownLinkText);
     if (found.rejected === 'used') return sendError(409, texts.usedLink, texts.usedLinkText);
     if (found.rejected === 'foreign_issuer') return sendError(400, texts.foreignIssuer, texts.foreignIssuerText);
-    if (stateful.response.kind === 'nothing' && found.pairing.step.kind === 'waiting') {
+    if (received.response.kind === 'nothing' && found.pairing.step.kind === 'waiting') {
       return sendError(400, texts.noCode, texts.noCodeText);
     }
-    return sendResult(reply, context, found, null, (path) => hubUrl(request, path));
-  });
+    return sendResult(reply, context, found, found.login, (path) => hubUrl(request, path));
+  };
 }
 
 /**
@@ -127,17 +125,9 @@ export function serveNextLogin(
   });
 }
 
-/** What the hub has told the browser before. */
-function browserOf(request: FastifyRequest) {
-  return {
-    browserToken: cookieValue(request, BROWSER_TOKEN_COOKIE),
-    batchToken: cookieValue(request, BATCH_TOKEN_COOKIE),
-  };
-}
-
 /** Only the first "?" is a delimiter (RFC 3986, 3.4): a code may contain more of them. */
-function queryOf({ url }: FastifyRequest): string {
-  return url.includes('?') ? url.slice(url.indexOf('?') + 1) : '';
+function queryOf({ url }: FastifyRequest): URLSearchParams {
+  return new URLSearchParams(url.includes('?') ? url.slice(url.indexOf('?') + 1) : '');
 }
 
 /** The page after a login: of its pairing, or of the batch that the pairing is part of. */
