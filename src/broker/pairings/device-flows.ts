@@ -68,7 +68,7 @@ export class DeviceFlows {
     const wait = this.#startBuckets.take(appliance.id, START_LIMIT, clock.now().uptime);
     if (wait > 0) return { kind: 'unavailable', retryAfter: Math.max(1, Math.ceil(Math.round(wait) / 1000)) };
     const deviceCode = new Secret(random.token(DEVICE_CODE_BYTES));
-    const userCode = this.#newUserCode();
+    const userCode = USER_CODE_FORMAT.generate(random);
     const codes = { codeHash: sha256(deviceCode.reveal()), userCode };
     const run = await this.#pairings.beginDeviceFlow(connection, appliance.id, codes);
     const summary = this.#unopened.recordOccurrence(appliance.id, appliance.id);
@@ -146,13 +146,6 @@ export class DeviceFlows {
   /** An open pairing is always known: its code may be on the way to the portal when its time ends. */
   #isKnown(run: PairingRun): boolean {
     return run.isOpen || areDeviceCodesRetained(run.pairing, this.#environment.clock.now());
-  }
-
-  #newUserCode(): string {
-    for (;;) {
-      const userCode = USER_CODE_FORMAT.generate(this.#environment.random);
-      if (this.findByUserCode(userCode) === null) return userCode;
-    }
   }
 
   /**

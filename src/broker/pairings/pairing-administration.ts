@@ -16,9 +16,6 @@ import type { PairingBatches } from './pairing-batches.ts';
 import { loginElsewhere, type PairingRun } from './pairing-run.ts';
 import type { Pairings } from './pairings.ts';
 
-/** The most pairings whose changes {@link PairingAdministration.pairingsVersion} covers. */
-const MAX_VERSIONED_PAIRINGS = 100;
-
 /** What the administration of pairings needs. */
 interface PairingSources {
   readonly connections: Pick<Connections, 'get' | 'byId' | 'portals'>;
@@ -138,7 +135,6 @@ export function createPairingAdministration(
     pairingsVersion: () =>
       pairings
         .filter(() => true)
-        .slice(-MAX_VERSIONED_PAIRINGS)
         .map(({ pairing, runner, responses }) => {
           const [link] = linksOf(pairing.step);
           const logins = responses.unconfirmed.map((login) => login.id);
@@ -167,17 +163,15 @@ export async function* followPairing(
   signal: AbortSignal,
   shortUrl: () => string | null = () => null,
 ): AsyncIterable<PairingStatus> {
-  let wake: () => void = () => undefined;
-  const unwatch = run.runner.watch(() => wake());
-  const aborted = () => wake();
-  signal.addEventListener('abort', aborted, { once: true });
+  let changed = Promise.withResolvers<void>();
+  const wake = () => changed.resolve();
+  const unwatch = run.runner.watch(wake);
+  signal.addEventListener('abort', wake, { once: true });
   let lastReport = '';
   const shown: ShownLinks = { link: null, short: null };
   try {
     while (!signal.aborted) {
-      const changed = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
+      changed = Promise.withResolvers();
       const report = withShortUrl(toReport(run, shown.link), run, shown, shortUrl());
       if (report.event === 'waiting') {
         shown.link = linkKey(report);
@@ -187,11 +181,11 @@ export async function* followPairing(
       if (JSON.stringify(comparable) !== lastReport) yield report;
       lastReport = JSON.stringify(comparable);
       if (report.event === 'paired' || report.event === 'failed') return;
-      await changed;
+      await changed.promise;
     }
   } finally {
     unwatch();
-    signal.removeEventListener('abort', aborted);
+    signal.removeEventListener('abort', wake);
   }
 }
 

@@ -32,9 +32,8 @@ const NONCE_GRACE_MS = 3_600_000;
 const BROWSER_START_LIMIT: RateLimit = { burst: 30, interval: 20_000 };
 /** Bytes of a browser's batch token, the `batchToken` of {@link BatchForBrowser}: 128 bits. */
 const BATCH_TOKEN_BYTES = 16;
-/** The most batches whose tokens are remembered, and tokens of one batch; beyond that the oldest is dropped. */
-const MAX_BATCHES = 20;
-const MAX_BATCH_TOKENS = 10;
+/** The most batch tokens that are remembered; beyond that the oldest is dropped. */
+const MAX_BATCH_TOKENS = 100;
 
 /** What pairing batches work with. */
 interface PairingBatchContext {
@@ -57,10 +56,10 @@ export class PairingBatches {
   readonly #context: PairingBatchContext;
   readonly #browserStarts = new TokenBuckets();
   /**
-   * The hashes of the issued batch tokens, by batch. They are only in memory: after a restart the batch continues on the
-   * hub's page.
+   * The batches of the issued batch tokens, by their hashes. They are only in memory: after a restart the batch continues
+   * on the hub's page.
    */
-  readonly #tokens = new Map<string, string[]>();
+  readonly #batchesByToken = new Map<string, string>();
   /** Serializes steps, so that two browsers that continue at the same time get the same pairing. */
   readonly #steps = new SerialQueue();
 
@@ -196,16 +195,15 @@ export class PairingBatches {
   }
 
   #isValidToken(batch: string, batchToken: string | null): boolean {
-    return batchToken !== null && (this.#tokens.get(batch)?.includes(sha256(batchToken)) ?? false);
+    return batchToken !== null && this.#batchesByToken.get(sha256(batchToken)) === batch;
   }
 
   /** A batch token is always new: another person may have planted the one that a browser sends, and would then know it. */
   #issuePass(batch: string): Secret {
     const batchToken = this.#context.environment.random.token(BATCH_TOKEN_BYTES);
-    const hashes = [...(this.#tokens.get(batch) ?? []), sha256(batchToken)];
-    this.#tokens.set(batch, hashes.slice(-MAX_BATCH_TOKENS));
-    const [oldest] = this.#tokens.keys();
-    if (this.#tokens.size > MAX_BATCHES && oldest !== undefined) this.#tokens.delete(oldest);
+    this.#batchesByToken.set(sha256(batchToken), batch);
+    const [oldest] = this.#batchesByToken.keys();
+    if (this.#batchesByToken.size > MAX_BATCH_TOKENS && oldest !== undefined) this.#batchesByToken.delete(oldest);
     return new Secret(batchToken);
   }
 
