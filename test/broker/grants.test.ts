@@ -239,16 +239,6 @@ describe.each([
       /^The portal's token endpoint sends the hub elsewhere: HTTP 301, a redirect to https:\/\/portal.example\/sso\/token\/, .*portals\.\w+\.\w+/,
     );
   });
-
-  test('the refreshes of all connections follow within seconds of the first answer of the portal itself', async () => {
-    const { harness, id } = await startPaired();
-    harness.portal.fail('token', ...Array<typeof FORBIDDEN>(500).fill(FORBIDDEN));
-    await harness.time.pass(6 * HOUR);
-    harness.portal.clearFaults('token');
-    harness.run.grants.onPortalAvailable('home');
-    await harness.time.pass(5 * SECOND);
-    expect(healthOf(harness, id)).toEqual({ kind: 'good' });
-  });
 });
 
 test('a login that the portal ended with an error of its own is tried again on demand, and comes back by itself', async () => {
@@ -369,23 +359,6 @@ describe('late refresh response', () => {
     expect(logged()).toHaveLength(2);
   });
 
-  test('a late refresh response for an appliance that was paired again is discarded', async () => {
-    const { harness, id } = await BrokerHarness.startPaired();
-    const { refreshing, response } = await startSlowRefresh(harness, id);
-    const run = await harness.run.pairings.begin(harness.connection('wallbox'));
-    await expect.poll(() => run.pairing.step.kind).toBe('waiting');
-    await harness.login(run);
-    harness.time.skip(10 * SECOND);
-    await expect.poll(() => run.pairing.step.kind).toBe('ended');
-    const token = await harness.token(id);
-    response.resolve();
-    await refreshing;
-    expect(await harness.token(id)).toBe(token);
-    expect((await harness.run.store.grants.get(id))?.grant.accessToken.reveal()).toBe(token);
-    expect(healthOf(harness, id)).toEqual({ kind: 'good' });
-    expect(await harness.whoami(token)).toBe(200);
-  });
-
   test('a stopping hub waits for a late refresh response and saves it', async () => {
     const { harness, id } = await BrokerHarness.startPaired();
     const { response } = await startSlowRefresh(harness, id);
@@ -433,19 +406,6 @@ describe('grants while the store is unwritable', () => {
     await harness.time.pass(5 * MINUTE);
     expect(harness.refreshes).toBe(1);
     expect(healthOf(harness, id)).toEqual({ kind: 'good' });
-  });
-
-  test('a lost answer is known while the store is unwritable, and still after the next start', async () => {
-    const { harness, id } = await BrokerHarness.startPaired({ retryLostAnswer: 'late' });
-    harness.failingWrites.add('grants.endAttempt');
-    harness.portal.fail('token', { kind: 'commit then drop' });
-    await harness.untilRefreshed();
-    expect(problemOf(harness, id)).toBe('answer_lost');
-    await harness.stop();
-    harness.failingWrites.clear();
-    await harness.start();
-    expect(problemOf(harness, id)).toBe('answer_lost');
-    expect(await harness.run.store.grants.get(id)).toMatchObject({ attempt: null, grant: { doubt: { sends: 1 } } });
   });
 
   test('deleting a grant fails and keeps it while the store is unwritable', async () => {

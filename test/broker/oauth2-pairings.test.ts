@@ -125,16 +125,6 @@ describe('a login by device code', () => {
     expect(pairingResult(resumed.pairing.step)).toBe('paired');
   });
 
-  test('a login by device code goes on after a crash with the code that was shown', async () => {
-    const { harness, run } = await startHub('device');
-    const { userCode } = deviceLinkOf(run);
-    await harness.crash();
-    await harness.start();
-    await harness.emulator.approveDevice({ userCode, user: 'demo' });
-    await harness.time.pass(15_000);
-    expect(harness.statusOf('wallbox').state).toBe('active');
-  });
-
   test('a login by device code whose tokens were lost on the way gets a fresh code', async () => {
     const { harness, run } = await startHub('device');
     const { userCode } = deviceLinkOf(run);
@@ -219,28 +209,6 @@ describe('a login by redirect', () => {
     });
     await logInThrough(harness, fresh);
     expect(pairingResult(run.pairing.step)).toBe('paired');
-  });
-
-  test('a login by redirect exchanges no code twice when the answer was lost, or the hub crashed', async () => {
-    const { harness, run } = await startHub('redirect');
-    const response = await logIn(redirectLinkOf(run));
-    harness.portal.fail('token', { kind: 'commit then drop' });
-    await harness.run.pairings.receive(response, UNKNOWN_BROWSER);
-    await harness.time.settle();
-    expect(run.pairing.lastFailure).toBe('answer_lost');
-    const second = await logIn(redirectLinkOf(run));
-    const answered = harness.portal.hold('token');
-    void harness.run.pairings.receive(second, UNKNOWN_BROWSER);
-    await eventually(async () => harness.exchanges === 2);
-    await harness.crash();
-    answered.resolve();
-    await harness.start();
-    await harness.time.pass(5000);
-    const resumed = harness.run.pairings.newestFor(harness.connection('wallbox').id);
-    if (resumed === undefined) throw new Error('the pairing is gone');
-    expect(harness.exchanges).toBe(2);
-    await logInThrough(harness, redirectLinkOf(resumed));
-    expect(harness.statusOf('wallbox').state).toBe('active');
   });
 
   test('a login by redirect without a known issuer does not use the code of another configured portal', async () => {

@@ -250,14 +250,6 @@ describe('end of a pairing', () => {
     harness.configured = false;
     expect(stateOf(await harness.beginPairing('wallbox'))).toBe('misconfigured');
   });
-
-  test("a pairing ends as misconfigured when the portal rejects the hub's client credentials", async () => {
-    const { harness, run } = await startPairing();
-    harness.portal.fail('token', { kind: 'answer', status: 401, body: '{"error":"invalid_client"}' });
-    await harness.login(run);
-    await harness.time.pass(10 * SECOND);
-    expect(stateOf(run)).toBe('misconfigured');
-  });
 });
 
 test.each([
@@ -305,30 +297,6 @@ test.each([
 );
 
 describe('authorization code', () => {
-  test('a pairing continues after the portal refused a code, and succeeds with the next one', async () => {
-    const { harness, run } = await startPairing(REDIRECT);
-    const code = new Secret('a-code-of-nobody');
-    const { nonce } = run.pairing;
-    const received = harness.run.pairings.receive({ nonce, response: { kind: 'code', code } }, sentBy(harness, run));
-    await Promise.all([received, harness.time.pass(4 * SECOND)]);
-    expect(stateOf(run)).toBe('waiting');
-    await expectPairedByPolling(harness, run);
-    expect(harness.exchanges).toBe(2);
-    expectNoCodeTwice(harness);
-  });
-
-  test('a refused code is not sent again, and the expired pairing ends as code_refused', async () => {
-    const { harness, run } = await startPairing();
-    harness.portal.fail('token', { kind: 'answer', status: 400, body: '{"error":"invalid_grant"}' });
-    await harness.login(run);
-    await harness.time.pass(40 * SECOND);
-    expect(harness.exchanges).toBe(1);
-    expect(stateOf(run)).toBe('waiting');
-    await harness.time.pass(15 * MINUTE);
-    expect(stateOf(run)).toBe('code_refused');
-    expectNoCodeTwice(harness);
-  });
-
   test.each(['drop', 'commit then drop', 'truncate'] as const)(
     'a lost answer to a code exchange (%s) brings a fresh link, and the code is not sent again',
     async (kind) => {
@@ -452,19 +420,6 @@ describe('pairing that ends during its code exchange', () => {
     expect(stateOf(run)).toBe('cancelled');
     expect(harness.exchanges).toBe(0);
     expect(await harness.run.store.pairings.all()).toMatchObject([{ step: { result: { reason: 'cancelled' } } }]);
-  });
-
-  test('the tokens of a pairing that was cancelled during its code exchange are discarded', async () => {
-    const { harness, id, run } = await startPairing(REDIRECT);
-    const response = harness.portal.hold('token');
-    const received = followRedirect(harness, await harness.login(run));
-    await expect.poll(() => harness.emulator.grants().length).toBe(1);
-    await harness.run.pairings.end(id);
-    response.resolve();
-    await received;
-    expect(stateOf(run)).toBe('cancelled');
-    expect(await harness.token(id)).toBe('not_paired');
-    expect(await harness.run.store.grants.all()).toEqual([]);
   });
 
   test('memory and store agree when a pairing is cancelled while its grant is being saved', async () => {

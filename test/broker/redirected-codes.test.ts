@@ -66,17 +66,6 @@ test('a foreign code that the portal would accept is not exchanged, and a later 
   expect(harness.exchanges).toBe(1);
 });
 
-test('a code that comes with the issuer of another configured portal is discarded', async () => {
-  const { harness, run } = await startPairing();
-  const identity = { origin: harness.portal.frontendUrl, clientId: harness.emulator.clientId };
-  await harness.stop();
-  harness.identity = { ...identity, otherOrigins: ['https://other.example'] };
-  await harness.start();
-  const rejected = () => harness.events.flatMap(({ fields }) => fields['reason'] ?? []);
-  await sendCode(harness, run, new Secret('a-code'), UNKNOWN_BROWSER, { issuer: 'https://other.example' });
-  expect(rejected()).toEqual(['foreign_issuer']);
-});
-
 test('an honest login wins over a foreign code that arrives first, even if only polling brings its code', async () => {
   const { harness, id, run } = await startPairing();
   const foreign = await foreignCode(harness);

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import {
-  forcedRefreshAt,
   needsRefreshBeforeIssue,
   nextRefreshAt,
   onDemandRefreshAt,
@@ -76,11 +75,6 @@ describe("refresh time after the hub's start", () => {
     expect(Math.max(...dueTimes)).toBeLessThanOrEqual(since + HOUR);
     for (let from = since; from < since + HOUR; from += MINUTE) expect(within(from)).toBeLessThanOrEqual(2 * usual);
   });
-});
-
-test('a rejected access token is replaced at once, but at most once a minute', () => {
-  expect(forcedRefreshAt({ now: instantAt(HOUR), lastForcedRefresh: null })).toBe(HOUR);
-  expect(forcedRefreshAt({ now: instantAt(HOUR), lastForcedRefresh: HOUR - SECOND })).toBe(HOUR + 59 * SECOND);
 });
 
 describe('refresh for min_ttl', () => {
