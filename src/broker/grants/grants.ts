@@ -1,6 +1,7 @@
 import { DAY } from '../../core/clock.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import { type Grant, hasScopeChanged } from '../../core/grants/grant.ts';
+import type { Nudge } from '../../core/grants/grant-state.ts';
 import { waitsForNetwork } from '../../core/grants/refresh-health.ts';
 import { isSameIssuer } from '../../core/portals/identity.ts';
 import type { Portal, RevokedTokens } from '../../core/portals/portal.ts';
@@ -250,7 +251,7 @@ export class Grants implements AsyncDisposable {
       } else {
         const held = managed.applyNews(news);
         if (held !== null) lost.push(held);
-        if (managed.refreshing === null) this.#scheduleRefresh(managed);
+        this.#scheduleRefresh(managed);
       }
     }
     if (lost.length > 0) await store.grants.reconcile(lost);
@@ -269,7 +270,7 @@ export class Grants implements AsyncDisposable {
       await this.applyNews(new Set([connection]), false).catch(() => this.#missedNews.add(connection));
       // It may have become due meanwhile.
       const managed = this.#grants.get(connection);
-      if (managed !== undefined && managed.refreshing === null) this.#scheduleRefresh(managed);
+      if (managed !== undefined) this.#scheduleRefresh(managed);
     }
   }
 
@@ -306,8 +307,7 @@ export class Grants implements AsyncDisposable {
 
   /** The hub's clock was set: refreshes that waited for that are retried. */
   onClockSet(): void {
-    for (const managed of this.#grants.values()) managed.nudge('clock_set');
-    this.#scheduleAll();
+    this.#nudgeAll('clock_set');
   }
 
   /** The hub has another address on the home network: refreshes that did not leave the hub are retried soon. */
@@ -315,8 +315,7 @@ export class Grants implements AsyncDisposable {
     const now = this.#options.environment.clock.now().uptime;
     if (now - this.#lastNetworkChange < MIN_ADVANCE_INTERVAL) return;
     this.#lastNetworkChange = now;
-    for (const managed of this.#grants.values()) managed.nudge('network_changed');
-    this.#scheduleAll();
+    this.#nudgeAll('network_changed');
   }
 
   /** A portal has responded to a request normally: refreshes that did not reach it are retried soon. */
@@ -342,8 +341,7 @@ export class Grants implements AsyncDisposable {
 
   /** The store can be written again: the disk has free space, or the database of the site is back. */
   onStoreWritable(): void {
-    for (const managed of this.#grants.values()) managed.nudge('store_writable');
-    this.#scheduleAll();
+    this.#nudgeAll('store_writable');
   }
 
   /** Another hub of the site has come or gone. */
@@ -402,10 +400,15 @@ export class Grants implements AsyncDisposable {
     return connected === undefined || isSameIssuer(grant.issuer, connected.identity);
   }
 
-  /** Schedules the next refresh; drops a grant that another hub has deleted. */
+  #nudgeAll(by: Nudge): void {
+    for (const managed of this.#grants.values()) managed.nudge(by);
+    this.#scheduleAll();
+  }
+
+  /** Schedules the next refresh, unless one is under way; drops a grant that another hub has deleted. */
   #scheduleRefresh(managed: GrantRunner): void {
     const { connection } = managed.grant;
-    if (this.#grants.get(connection) !== managed) return;
+    if (this.#grants.get(connection) !== managed || managed.refreshing !== null) return;
     if (managed.hasEnded) this.stopManaging(connection);
     if (managed.hasEnded || this.stopping.aborted) return;
     const at = this.#isActive(managed) ? this.schedule.dueAt(managed) : null;
@@ -414,7 +417,7 @@ export class Grants implements AsyncDisposable {
   }
 
   #scheduleAll(): void {
-    for (const managed of this.#grants.values()) if (managed.refreshing === null) this.#scheduleRefresh(managed);
+    for (const managed of this.#grants.values()) this.#scheduleRefresh(managed);
   }
 
   /** Logs once a day that the hub is running, even if it has nothing to report. */

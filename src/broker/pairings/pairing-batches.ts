@@ -81,11 +81,9 @@ export class PairingBatches {
    * @throws Failure as `Pairings.begin`
    */
   begin(user?: string): Promise<PairingBatch> {
-    return this.#steps.run(async () => {
+    return this.#steps.run(() => {
       const open = this.#context.pairings.find((run) => run.isOpen && run.pairing.batch !== undefined);
-      const id = open?.pairing.batch ?? this.#context.environment.random.uuid();
-      if (open === undefined) await this.#beginNext(id, user);
-      return this.view(id);
+      return this.#continue(open?.pairing.batch ?? this.#context.environment.random.uuid(), user);
     });
   }
 
@@ -94,10 +92,7 @@ export class PairingBatches {
    * @throws Failure as `Pairings.begin`
    */
   next(id: string, user?: string): Promise<PairingBatch> {
-    return this.#steps.run(async () => {
-      if (this.#findOpen(id) === undefined) await this.#beginNext(id, user);
-      return this.view(id);
-    });
+    return this.#steps.run(() => this.#continue(id, user));
   }
 
   /**
@@ -221,6 +216,11 @@ export class PairingBatches {
     if (step.kind === 'waiting') return { ...toLinkResult(step.link), pairing: id };
     const connection = this.#context.connections.byId(run.pairing.connection)?.title;
     return link.kind === 'over' || connection === undefined ? { kind: 'over' } : { kind: 'unreachable', connection };
+  }
+
+  async #continue(id: string, user: string | undefined): Promise<PairingBatch> {
+    if (this.#findOpen(id) === undefined) await this.#beginNext(id, user);
+    return this.view(id);
   }
 
   async #beginNext(id: string, user: string | undefined): Promise<void> {

@@ -48,7 +48,6 @@ export class PairingRunner {
   #waitAbort = new AbortController();
   /** The events, and the writes of what follows from them. */
   readonly #queue = new SerialQueue();
-  #claiming: Promise<boolean> | null = null;
   /** What was begun with codes and tokens. */
   #begun: Promise<unknown> = Promise.resolve();
   #working: Promise<unknown> = Promise.resolve();
@@ -263,11 +262,16 @@ export class PairingRunner {
    * @returns whether this hub is the owner
    * @throws Failure as `Store`
    */
-  claim(): Promise<boolean> {
-    this.#claiming ??= this.#claim().finally(() => {
-      this.#claiming = null;
-    });
-    return this.#claiming;
+  async claim(): Promise<boolean> {
+    const { clock } = this.#context.environment;
+    const until = clock.now().uptime + MAX_EXCHANGE_WAIT;
+    while (!this.#isOwned && !this.#isStopping) {
+      if (await this.#take(true)) break;
+      const left = until - clock.now().uptime;
+      if (!this.isElsewhere || left <= 0) break;
+      await this.#changeWithin(Math.min(RETRY_INTERVAL, left));
+    }
+    return this.isRunning;
   }
 
   /** Becomes the owner of a pairing that is open, if that is possible: see {@link claim}. */
@@ -525,18 +529,6 @@ export class PairingRunner {
   #track<Work>(work: Promise<Work>): Promise<Work> {
     this.#begun = Promise.all([this.#begun, work]).then(() => undefined);
     return work;
-  }
-
-  async #claim(): Promise<boolean> {
-    const { clock } = this.#context.environment;
-    const until = clock.now().uptime + MAX_EXCHANGE_WAIT;
-    while (!this.#isOwned && !this.#isStopping) {
-      if (await this.#take(true)) break;
-      const left = until - clock.now().uptime;
-      if (!this.isElsewhere || left <= 0) break;
-      await this.#changeWithin(Math.min(RETRY_INTERVAL, left));
-    }
-    return this.isRunning;
   }
 
   #take(isUrgent: boolean): Promise<boolean> {
