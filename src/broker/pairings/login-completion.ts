@@ -139,24 +139,16 @@ export function storeLoginLate(
 function endOf(
   context: PairingContext,
   pairing: Pairing,
-  login: EndedLogin,
-  generation: number,
-): { readonly grant: Grant; readonly pairing: Pairing } {
-  const grant = grantOf(context, pairing, login, generation);
-  return { grant, pairing: pairedWith(context, pairing, grant) };
-}
-
-function grantOf(
-  { referenceClock }: PairingContext,
-  { id, connection, scope }: Pairing,
   { portal, tokens, sent }: EndedLogin,
   generation: number,
-): Grant {
-  const portalTime = referenceClock.timeAt(portal.name, sent);
+): { readonly grant: Grant; readonly pairing: Pairing } {
+  const { id, connection, scope } = pairing;
+  const portalTime = context.referenceClock.timeAt(portal.name, sent);
   const login = { pairing: id, at: sent, portalTime, refreshTokenLifetime: tokens.refreshTokenLifetime ?? null };
   const issuer = portalIdentityOf(portal);
   const before = { connection, generation, scope, requestedScope: scope, issuer, login };
-  return grantFromTokenResponse(before, tokens.refreshToken, tokens, sent, portalTime);
+  const grant = grantFromTokenResponse(before, tokens.refreshToken, tokens, sent, portalTime);
+  return { grant, pairing: pairedWith(context, pairing, grant) };
 }
 
 function pairedWith({ environment }: PairingContext, pairing: Pairing, { scope }: Grant): Pairing {
