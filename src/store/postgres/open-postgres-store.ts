@@ -45,7 +45,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const clocks = new SiteClocks(clock, (work) => database.read(work));
     const events = Promise.withResolvers<SiteLink['events']>();
     const connection = await SiteConnection.open(options, {
-      onNotification: (notification) => void events.promise.then((link) => link.onNotification(notification)),
+      onNotification: () => void events.promise.then((link) => link.onNotification()),
       onLost: (error) => void events.promise.then((link) => link.onLost(error)),
     });
     const opening = parts.use(new AsyncDisposableStack());

@@ -57,7 +57,7 @@ export class PostgresStore implements Store, BackupStore, AsyncDisposable {
     this.invites = new SiteInvites(database, sealing, clocks);
     this.history = new SiteHistory(database);
     this.usage = new SiteUsage(database, hubId);
-    this.#backup = new SiteBackup({ database, link, sealing, clocks, hubId });
+    this.#backup = new SiteBackup({ database, sealing, clocks, hubId });
   }
 
   get writeProblem(): string | null {

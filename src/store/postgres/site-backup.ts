@@ -12,7 +12,6 @@ import { isTimeout } from './database/errors.ts';
 import type { Statements } from './database/sql.ts';
 import type { SiteClocks } from './link/clocks.ts';
 import { RESTORED } from './link/news.ts';
-import type { SiteLink } from './link/site-link.ts';
 import { RestoreWriter } from './restore.ts';
 
 /** The advisory lock of a restore. */
@@ -23,7 +22,6 @@ const MAX_PAUSE = 60_000;
 /** What a {@link SiteBackup} works with. */
 interface SiteBackupContext {
   readonly database: SiteDatabase;
-  readonly link: SiteLink;
   readonly sealing: Sealing;
   readonly clocks: SiteClocks;
   readonly hubId: string;
@@ -50,21 +48,14 @@ export class SiteBackup {
 
   /** See `BackupStore.restore`. */
   async restore<Plan extends { readonly state: RestoredState }>(plan: (content: StoredRows) => Plan): Promise<Plan> {
-    const { database, link, sealing, hubId } = this.#context;
-    // The news are for no hub in particular: this one must hear of them if it does not learn that they were committed.
-    const planned = await link.restoring((begin) =>
-      database.write(
-        [RESTORED],
-        async (sql, id) => {
-          await lockForRestore(sql);
-          const decided = plan(await checkRows(await readTables(sql), sealing));
-          await new RestoreWriter(sql, sealing).apply(decided.state, hubId);
-          begin(id);
-          return decided;
-        },
-        '',
-      ),
-    );
+    const { database, sealing, hubId } = this.#context;
+    // If this hub can't learn whether it was committed, it hears of it as the others do, when the database is back.
+    const planned = await database.write([RESTORED], async (sql) => {
+      await lockForRestore(sql);
+      const decided = plan(await checkRows(await readTables(sql), sealing));
+      await new RestoreWriter(sql, sealing).apply(decided.state, hubId);
+      return decided;
+    });
     if (planned === null) throw new Failure('unexpected', 'the restore was not written');
     return planned;
   }

@@ -15,10 +15,8 @@ const FULL_SERVER_PAUSE = 100;
 const OUTCOME_RETRY_INTERVAL = 300;
 /** The news of a row that takes the place of a transaction that was not committed. */
 export const FENCE = 'fence';
-/** The channel on which hubs tell each other what they have changed. */
+/** The channel on which a hub tells the others, by its id, that it has changed something: `changes` says what. */
 export const CHANNEL = 'latchkey';
-/** Bytes of a notification; a longer one only says that there is news. PostgreSQL allows 7999. */
-const MAX_NOTIFICATION = 7000;
 
 /** What a {@link SiteDatabase} needs. */
 interface DatabaseOptions {
@@ -32,16 +30,11 @@ interface DatabaseOptions {
 /** A transaction that writes. @param id its id in `changes`. @returns null if nothing is to be changed */
 export type WriteWork<Result> = (sql: Statements, id: string) => Promise<Result | null>;
 
-/** A notification. */
-export interface Notification {
-  readonly id: string;
-  readonly hub: string;
-  /** Null if it was too long. */
-  readonly news: readonly string[] | null;
-}
-
 /** What a transaction writes about itself. */
-type Change = Notification & { readonly news: readonly string[] };
+interface Change {
+  readonly id: string;
+  readonly news: readonly string[];
+}
 
 /** Since when the database can't be used, and why. `since` in ms since 1970, by the hub's clock. */
 interface Outage {
@@ -124,11 +117,10 @@ export class SiteDatabase implements AsyncDisposable {
    * Writes in one transaction, and tells the other hubs. If the connection breaks during the commit, this finds out
    * whether the transaction was committed, and repeats it if not.
    * @param news what changes, see `SiteNews`; empty for what concerns no other hub
-   * @param hub the one that does not hear of it
    * @returns what `work` returns; null if it changes nothing
    * @throws Failure `store_unwritable`; the outcome may be unknown then
    */
-  write<Result>(news: readonly string[], work: WriteWork<Result>, hub = this.#options.hubId): Promise<Result | null> {
+  write<Result>(news: readonly string[], work: WriteWork<Result>): Promise<Result | null> {
     const { clock, random } = this.#options;
     return this.#attempt('store_unwritable', async () => {
       const deadline = clock.now().uptime + WRITE_TIME;
@@ -136,12 +128,12 @@ export class SiteDatabase implements AsyncDisposable {
         const id = random.uuid();
         const committing: { result?: Result } = {};
         try {
-          return await this.#tryWrite({ id, hub, news }, work, committing);
+          return await this.#tryWrite({ id, news }, work, committing);
         } catch (error) {
           // Before the commit, the server rolls back what it has no answer for.
           const { result } = committing;
           const isUnknown = result !== undefined && !isServerError(error);
-          if (isUnknown && (await this.#wasCommitted({ id, hub, news }, deadline))) return result;
+          if (isUnknown && (await this.#wasCommitted({ id, news }, deadline))) return result;
           if (!(isUnknown || isConflict(error)) || clock.now().uptime >= deadline) throw error;
           this.#assertReachable('store_unwritable');
         }
@@ -241,11 +233,10 @@ export class SiteDatabase implements AsyncDisposable {
 
   /** @param committing gets the result when the commit is about to be sent */
   async #tryWrite<Result>(
-    change: Change,
+    { id, news }: Change,
     work: WriteWork<Result>,
     committing: { result?: Result },
   ): Promise<Result | null> {
-    const { id, hub, news } = change;
     return this.run(async (sql) => {
       await sql.run('BEGIN');
       const result = await work(sql, id);
@@ -253,12 +244,10 @@ export class SiteDatabase implements AsyncDisposable {
         await sql.run('ROLLBACK');
         return null;
       }
-      const text = JSON.stringify(change);
-      const short = JSON.stringify({ ...change, news: null } satisfies Notification);
       await sql.run(
         `WITH change AS (INSERT INTO changes (id, hub, news) VALUES ($1, $2, $3))
-         SELECT CASE WHEN cardinality($3::text[]) > 0 THEN pg_notify('${CHANNEL}', $4) END`,
-        ...[id, hub, news, Buffer.byteLength(text) <= MAX_NOTIFICATION ? text : short],
+         SELECT CASE WHEN cardinality($3::text[]) > 0 THEN pg_notify('${CHANNEL}', $2) END`,
+        ...[id, this.#options.hubId, news],
       );
       committing.result = result;
       await sql.run('COMMIT');
@@ -272,8 +261,8 @@ export class SiteDatabase implements AsyncDisposable {
    * @param deadline on the boot clock, in ms
    * @throws the errors of `pg` if that can't be known by then; it counts as an outage
    */
-  async #wasCommitted({ id, hub, news }: Change, deadline: number): Promise<boolean> {
-    const { clock, timers, hubId } = this.#options;
+  async #wasCommitted({ id, news }: Change, deadline: number): Promise<boolean> {
+    const { clock, timers } = this.#options;
     for (;;) {
       try {
         return await this.run(async (sql) => {
@@ -283,7 +272,7 @@ export class SiteDatabase implements AsyncDisposable {
         });
       } catch (error) {
         if (clock.now().uptime >= deadline || !(isOutage(error) || isTimeout(error))) {
-          if (hub === hubId) this.#unknownWrites.set(id, news);
+          this.#unknownWrites.set(id, news);
           this.reportOutage(error);
           throw error;
         }

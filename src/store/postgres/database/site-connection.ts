@@ -1,9 +1,8 @@
 import type { Client, ClientBase } from 'pg';
-import * as v from 'valibot';
 import type { Clock, Timers } from '../../../core/clock.ts';
 import { Failure } from '../../../core/failure.ts';
 import { type DatabaseAddress, DatabaseSockets, newClient, SCHEMA } from './connections.ts';
-import { CHANNEL, type Notification } from './database.ts';
+import { CHANNEL } from './database.ts';
 import { POOLER_ADVICE } from './errors.ts';
 import { type Statements, sqlOf } from './sql.ts';
 
@@ -19,8 +18,6 @@ export const MIN_SERVER_VERSION = 130_000;
 const HUB_ID_LOCK = 0x4c4b_0001;
 const STARTUP_LOCK = 0x4c4b_0002;
 
-const notificationSchema = v.object({ id: v.string(), hub: v.string(), news: v.nullable(v.array(v.string())) });
-
 /** What a {@link SiteConnection} needs. */
 export interface SiteConnectionOptions {
   readonly address: DatabaseAddress;
@@ -33,8 +30,8 @@ export interface SiteConnectionOptions {
 
 /** What a connection tells. */
 interface SiteConnectionEvents {
-  /** Another hub, or this one, has changed something; null if it is unknown what. */
-  onNotification(notification: Notification | null): void;
+  /** Another hub has changed something. */
+  onNotification(): void;
   onLost(error: Error): void;
 }
 
@@ -68,7 +65,9 @@ export class SiteConnection implements AsyncDisposable {
     const connection = new SiteConnection(client, sockets, timers);
     client.on('error', (error) => connection.#lose(error, events));
     client.on('end', () => connection.#lose(new Error('the connection was closed'), events));
-    client.on('notification', ({ payload }) => events.onNotification(parseNotification(payload)));
+    client.on('notification', ({ payload }) => {
+      if (payload !== hubId) events.onNotification();
+    });
     try {
       await client.connect();
       await connection.#checkServer();
@@ -207,14 +206,4 @@ export function assertUsable({ version, number, standby, search_path: searchPath
 /** The process of the server that serves a connection. */
 export function processOf(client: ClientBase): number {
   return (client as { processID?: number }).processID ?? 0;
-}
-
-/** What a notification says. Anybody who may connect to the database can send one, so null if it can't be a hub's. */
-function parseNotification(payload: string | undefined): Notification | null {
-  try {
-    const parsed = v.safeParse(notificationSchema, JSON.parse(payload ?? ''));
-    return parsed.success ? parsed.output : null;
-  } catch {
-    return null;
-  }
 }

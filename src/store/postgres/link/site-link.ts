@@ -2,20 +2,11 @@ import type { Clock, Timers } from '../../../core/clock.ts';
 import type { OwnSiteEntry, SiteHub, SiteStore, StoreWatcher } from '../../../core/site.ts';
 import { SerialQueue } from '../../../system/serial-queue.ts';
 import { version } from '../../../system/version.ts';
-import type { Notification, SiteDatabase } from '../database/database.ts';
+import type { SiteDatabase } from '../database/database.ts';
 import { processOf, SiteConnection, type SiteConnectionOptions } from '../database/site-connection.ts';
 import { inTransaction, type Statements } from '../database/sql.ts';
 import type { SiteClocks } from './clocks.ts';
-import {
-  ALL_PARSED_NEWS,
-  ANYTHING,
-  ChangeReader,
-  hasNews,
-  mergeNews,
-  type ParsedNews,
-  parseNews,
-  RESTORED,
-} from './news.ts';
+import { ALL_PARSED_NEWS, ANYTHING, ChangeReader, hasNews, mergeNews, type ParsedNews, parseNews } from './news.ts';
 import {
   checkServer,
   cleanUp,
@@ -112,11 +103,7 @@ export class SiteLink implements SiteStore, AsyncDisposable {
 
   /** What a {@link SiteConnection} of this link tells. */
   readonly events = {
-    onNotification: (notification: Notification | null): void => {
-      const news = this.#changes.readNotification(notification);
-      if (news === null) this.#lookSoon();
-      else this.#deliver(news);
-    },
+    onNotification: (): void => this.#lookSoon(),
     onLost: (error: Error): void => this.#options.database.reportOutage(error),
   };
 
@@ -132,24 +119,6 @@ export class SiteLink implements SiteStore, AsyncDisposable {
     this.#watchers.push(watcher);
     if (this.#wasRestored) watcher.restored?.();
     this.#deliver(parseNews([]));
-  }
-
-  /**
-   * Runs a restore. The news of it are for this hub too, unless it succeeds and the caller knows that.
-   * @param work calls `begin` with the id of each of its transactions before it ends
-   */
-  async restoring<Result>(work: (begin: (id: string) => void) => Promise<Result>): Promise<Result> {
-    const ids: string[] = [];
-    try {
-      return await work((id) => {
-        ids.push(id);
-        this.#changes.ignore(id);
-      });
-    } catch (error) {
-      // The database may have it all the same, now or later.
-      if (ids.map((id) => this.#changes.stopIgnoring(id)).includes(true)) this.#deliver(parseNews([RESTORED]));
-      throw error;
-    }
   }
 
   announce(entry: OwnSiteEntry): void {

@@ -1,23 +1,8 @@
-interface KnownRevision {
-  /** Infinite if this hub has removed the row. */
-  readonly revision: number;
-  /** The number of this entry: each write of this hub, and each read of what another one has written, gets the next. */
-  readonly at: number;
-}
-
 /** The revisions of rows as this hub has read or written them last. Those that no longer exist are forgotten. */
 export class KnownRevisions {
   readonly #known = new Map<string, number>();
-  /** What was written or read during the reads under way. */
-  readonly #written = new Map<string, KnownRevision>();
-  #writes = 0;
-  /** How many reads are under way. */
-  #reads = 0;
-
-  /** How many rows it keeps something of. */
-  get size(): number {
-    return new Set([...this.#known.keys(), ...this.#written.keys()]).size;
-  }
+  /** For each read under way, the rows that were written, or read in a newer version, since it began. */
+  readonly #changed = new Set<Set<string>>();
 
   /** @returns 0 for a row that this hub does not know */
   get(id: string): number {
@@ -31,18 +16,13 @@ export class KnownRevisions {
   /** Notes what a committed transaction of this hub has written. */
   wrote(id: string, revision: number): void {
     this.#known.set(id, revision);
-    this.#note(id, revision);
+    for (const changed of this.#changed) changed.add(id);
   }
 
   /** Notes that a committed transaction of this hub has removed a row. */
   removed(id: string): void {
     this.#known.delete(id);
-    this.#note(id, Number.POSITIVE_INFINITY);
-  }
-
-  #note(id: string, revision: number): void {
-    this.#writes += 1;
-    if (this.#reads > 0) this.#written.set(id, { revision, at: this.#writes });
+    for (const changed of this.#changed) changed.add(id);
   }
 
   /**
@@ -57,54 +37,30 @@ export class KnownRevisions {
     query: (ids: ReadonlySet<string> | null) => Promise<Row[]>,
     idOf: (row: Row) => string,
   ): Promise<Row[]> {
-    this.#reads += 1;
-    try {
-      return await this.#read(ids, query, idOf);
-    } finally {
-      this.#reads -= 1;
-      if (this.#reads === 0) this.#written.clear();
-    }
-  }
-
-  async #read<Row extends { readonly revision: number }>(
-    ids: ReadonlySet<string> | null,
-    query: (ids: ReadonlySet<string> | null) => Promise<Row[]>,
-    idOf: (row: Row) => string,
-  ): Promise<Row[]> {
-    const firstRead = this.#writes;
+    const changed = new Set<string>();
     const found = new Map<string, Row>();
-    for (const row of await query(ids)) found.set(idOf(row), row);
-    /** How many writes had ended before a row was read again. */
-    const readAgain = new Map<string, number>();
-    const isStale = (id: string) => this.#isStale(id, readAgain.get(id) ?? firstRead, found.get(id)?.revision);
-    for (;;) {
-      const stale = new Set([...(ids ?? this.#written.keys())].filter(isStale));
-      if (stale.size === 0) break;
-      const before = this.#writes;
-      const rows = new Map((await query(stale)).map((row) => [idOf(row), row]));
-      for (const id of stale) {
-        const row = rows.get(id);
-        if (row === undefined) found.delete(id);
-        else found.set(id, row);
-        readAgain.set(id, before);
+    this.#changed.add(changed);
+    try {
+      for (const row of await query(ids)) found.set(idOf(row), row);
+      for (;;) {
+        const stale = new Set([...changed].filter((id) => ids === null || ids.has(id)));
+        changed.clear();
+        if (stale.size === 0) break;
+        const rows = new Map((await query(stale)).map((row) => [idOf(row), row]));
+        for (const id of stale) {
+          const row = rows.get(id);
+          if (row === undefined) found.delete(id);
+          else found.set(id, row);
+        }
       }
+    } finally {
+      this.#changed.delete(changed);
     }
-    for (const [id, { revision }] of found) this.#noteRead(id, revision);
+    for (const [id, { revision }] of found) {
+      if (revision > this.get(id)) this.wrote(id, revision);
+      else this.#known.set(id, revision);
+    }
     for (const id of ids ?? [...this.#known.keys()]) if (!found.has(id)) this.#known.delete(id);
     return [...found.values()];
-  }
-
-  /** Whether a row was read before a write that had not ended when `before` writes had. */
-  #isStale(id: string, before: number, revision: number | undefined): boolean {
-    const written = this.#written.get(id);
-    if (written === undefined || written.at <= before) return false;
-    if (written.revision === Number.POSITIVE_INFINITY) return revision !== undefined;
-    return (revision ?? 0) < written.revision;
-  }
-
-  #noteRead(id: string, revision: number): void {
-    const known = this.#known.get(id);
-    this.#known.set(id, revision);
-    if (known === undefined || revision > known) this.#note(id, revision);
   }
 }
