@@ -58,10 +58,9 @@ export interface StoredGrant {
 export interface FoundGrant {
   readonly stored: StoredGrant;
   /**
-   * After a standby was promoted or a copy restored: the database has an older version than this hub knows, or has the
-   * same one, and nobody has confirmed yet that there was none after it.
+   * After a standby was promoted or a copy restored: the database has an older version than this hub knows.
    */
-  readonly mayHaveLostWrites: boolean;
+  readonly hasLostWrites: boolean;
 }
 
 /** What a store has for the grant of a connection. */
@@ -123,9 +122,8 @@ export interface GrantStore {
   /** The grants as they are stored now, by connection. @param connections their ids; null for all */
   find(connections: ReadonlySet<string> | null): Promise<ReadonlyMap<string, FoundGrant>>;
   /**
-   * Compares grants, as this hub holds them, with the database of a site: writes those again that it has lost, and
-   * confirms those that are equal, if no other hub may still write something newer. What it has not lost stays. The store
-   * of one hub loses nothing.
+   * Compares grants, as this hub holds them, with the database of a site, and writes those again that it has lost. What
+   * it has not lost stays. The store of one hub loses nothing.
    */
   reconcile(grants: readonly Grant[]): Promise<void>;
   /**

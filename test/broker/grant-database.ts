@@ -78,8 +78,8 @@ class GrantDatabase implements RunnerStore {
 }
 
 /** A grant as it is found in the database of a site. */
-export function found(grant: Grant, attempt: RefreshAttempt | null = null, mayHaveLostWrites = false): FoundGrant {
-  return { stored: { grant, attempt }, mayHaveLostWrites };
+export function found(grant: Grant, attempt: RefreshAttempt | null = null, hasLostWrites = false): FoundGrant {
+  return { stored: { grant, attempt }, hasLostWrites };
 }
 
 /** An attempt for the refresh token of a grant. @param leasedUntil undefined if this hub has begun it */

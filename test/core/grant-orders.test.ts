@@ -128,7 +128,7 @@ class World {
   }
 
   get #found() {
-    return this.stored && { stored: { grant: this.stored, attempt: null }, mayHaveLostWrites: false };
+    return this.stored && { stored: { grant: this.stored, attempt: null }, hasLostWrites: false };
   }
 
   #answer(how: How): GrantEvent {

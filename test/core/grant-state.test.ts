@@ -41,9 +41,9 @@ const attemptFor = ({ refreshToken }: Grant, leasedUntil?: number): RefreshAttem
   ...(leasedUntil !== undefined && { leasedUntil }),
 });
 
-const found = (grant: Grant, attempt: RefreshAttempt | null = null, mayHaveLostWrites = false): FoundGrant => ({
+const found = (grant: Grant, attempt: RefreshAttempt | null = null, hasLostWrites = false): FoundGrant => ({
   stored: { grant, attempt },
-  mayHaveLostWrites,
+  hasLostWrites,
 });
 const news = (...stored: Parameters<typeof found>) =>
   ({ kind: 'found', why: 'news', found: found(...stored) }) as const;
@@ -198,11 +198,11 @@ describe('news of a grant', () => {
   test('a later login of any generation is taken over, and what the database may have lost before it is written again', () => {
     const former = heldGrant({ ...own, ...login('former', 0) }, true);
     const later = other({ generation: 2, ...login('later', SECOND) });
-    for (const mayHaveLostWrites of [false, true]) {
-      const { state, effects } = step(former, news(later, null, mayHaveLostWrites), context);
+    for (const hasLostWrites of [false, true]) {
+      const { state, effects } = step(former, news(later, null, hasLostWrites), context);
       expect(state.grant).toEqual(later);
       const lost = effects.filter(({ kind }) => kind === 'reconcile');
-      expect(lost).toEqual(mayHaveLostWrites ? [{ kind: 'reconcile', grant: former.grant }] : []);
+      expect(lost).toEqual(hasLostWrites ? [{ kind: 'reconcile', grant: former.grant }] : []);
     }
   });
 

@@ -149,17 +149,15 @@ test('an appliance that is removed while its request waits for a refresh gets no
 
 test('a grant of which another hub may know more is refreshed when a switch to another server has settled', async () => {
   await using site = await startPaired();
-  const { first, second, id } = site;
+  const { first, second } = site;
   const server = await siteServer();
   const sql = (text: string) => server.sql(site.site.database, text);
   await sql('UPDATE latchkey.grants SET confirmed = false; UPDATE latchkey.site SET switched_at = clock_timestamp()');
-  void first.broker.grants.refresh(id);
-  await expectSoon(() => first.broker.grants.get(id)?.leasedUntil !== null, true);
+  for (const { broker } of [first, second]) await broker.grants.applyNews(new Set(), true);
+  void first.broker.grants.refresh(site.id, true);
+  await expectSoon(() => first.broker.grants.get(site.id)?.leasedUntil !== null, true);
   expect(site.refreshes()).toBe(0);
   await sql('UPDATE latchkey.site SET switched_at = NULL');
-  await second.broker.grants.applyNews(new Set(), true);
-  await expectSoon(() => first.broker.grants.get(id)?.leasedUntil, null);
-  await first.broker.grants.refresh(id);
   await expectSoon(() => site.generations(first, second), [2, 2]);
   expect(site.refreshes()).toBe(1);
 });

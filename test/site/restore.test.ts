@@ -208,7 +208,7 @@ test('no hub puts back what it knew before a restore, and none writes over it', 
   await restoreState(first, BACKUP);
   expect(await second.grants.replace(grantOf(WALLBOX.id, 2, 'of a late answer'))).toBe(false);
   const found = (await second.grants.find(new Set([WALLBOX.id]))).get(WALLBOX.id);
-  expect(found).toMatchObject({ mayHaveLostWrites: false, stored: { grant: { generation: 3 } } });
+  expect(found).toMatchObject({ hasLostWrites: false, stored: { grant: { generation: 3 } } });
   await second.grants.reconcile([old]);
   expect(await updateAppliance(second, { ...WALLBOX, name: 'renamed' })).toBe(false);
   expect(await contentOf(first)).toEqual(RESTORED);

@@ -422,7 +422,7 @@ export class GrantRunner implements ScheduledGrant {
   async #reconcileIfLost(): Promise<boolean> {
     if (this.hasEnded) return false;
     const found = await this.#find();
-    if (found !== null && !found.mayHaveLostWrites) return false;
+    if (found !== null && !found.hasLostWrites) return false;
     await this.#context.store.grants.reconcile([this.grant]);
     return true;
   }

@@ -29,9 +29,9 @@ const LEASE_CHECK_DELAY = 5000;
 export function afterNews(state: GrantState, found: FoundGrant | null, context: StepContext): GrantStep {
   const { grant, activity } = state;
   if (found === null || activity.kind === 'none') return unchanged(state);
-  const { stored, mayHaveLostWrites } = found;
+  const { stored, hasLostWrites } = found;
   const { generation } = stored.grant;
-  const lost = mayHaveLostWrites ? [{ kind: 'reconcile', grant } as const] : [];
+  const lost = hasLostWrites ? [{ kind: 'reconcile', grant } as const] : [];
   // The write of a new login decides whether it replaces what the store has.
   if (isLoginUnsaved(state)) {
     // That write may have been committed although it has failed, and another hub uses the token.
@@ -43,7 +43,7 @@ export function afterNews(state: GrantState, found: FoundGrant | null, context: 
   const isLater = isFromLaterLogin(stored.grant, grant);
   if (!isLater && generation < grant.generation) return { state, effects: lost };
   // This hub knows more of its own attempt, and of what is only in memory, than the database does.
-  const knowsMore = mayHaveLostWrites || isAheadOfTokens(state) || isAttempting(activity);
+  const knowsMore = hasLostWrites || isAheadOfTokens(state) || isAttempting(activity);
   if (!isLater && generation === grant.generation && knowsMore) {
     const accessTokenRejectedAt = grant.accessTokenRejectedAt ?? stored.grant.accessTokenRejectedAt;
     return { state: { ...state, grant: { ...grant, accessTokenRejectedAt } }, effects: lost };
@@ -162,8 +162,8 @@ function takeStored(
 }
 
 /** Whether this hub knows more of the grant than the database of the site, which has lost it, or may have. */
-export function isNewerThan({ grant }: GrantState, { stored, mayHaveLostWrites }: FoundGrant): boolean {
-  return mayHaveLostWrites && stored.grant.generation <= grant.generation;
+export function isNewerThan({ grant }: GrantState, { stored, hasLostWrites }: FoundGrant): boolean {
+  return hasLostWrites && stored.grant.generation <= grant.generation;
 }
 
 /** The end of another hub's lease is looked at again soon. */

@@ -13,7 +13,7 @@ const TABLES: readonly string[] = [
      -- See checkServer in site-state.ts.
      server text NOT NULL,
      synchronous boolean NOT NULL,
-     -- When the hubs have found another server here that may have lost commits; null for one that has lost nothing.
+     -- When the hubs have last found another server here that may have lost commits; null for never.
      switched_at timestamptz
    )`,
   // In every table the column sealed is encrypted and authenticated with the row's identity
@@ -39,7 +39,7 @@ const TABLES: readonly string[] = [
    )`,
   'CREATE INDEX appliances_of_connection ON appliances (connection)',
   // A deleted grant keeps the next generation. The revision grows with every write, so that a hub notices a
-  // database that has lost some; confirmed is false after that, until a hub that knows the grant confirms it.
+  // database that has lost some; confirmed is false after that, until there are new tokens.
   `CREATE TABLE grants (
      connection text PRIMARY KEY REFERENCES connections (id) ON DELETE CASCADE,
      generation bigint NOT NULL,

@@ -90,7 +90,7 @@ export class SqliteStore extends DatabaseFile implements Store, BackupStore {
     find: async (connections) => {
       const stored =
         connections === null ? this.#grants.all() : [...connections].flatMap((id) => this.#grants.find(id) ?? []);
-      return new Map(stored.map((one) => [one.grant.connection, { stored: one, mayHaveLostWrites: false }]));
+      return new Map(stored.map((one) => [one.grant.connection, { stored: one, hasLostWrites: false }]));
     },
     reconcile: async () => {},
     beginAttempt: (grant, attempt) => this.#begin(grant.connection, () => this.#grants.beginAttempt(grant, attempt)),

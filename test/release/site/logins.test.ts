@@ -166,7 +166,7 @@ test('a hub takes over a later login, although the database has lost refreshes o
   const { at } = grant.login;
   const login = { ...grant.login, pairing: 'a-later-one', at: { ...at, uptime: at.uptime + 60_000 } };
   const later = { ...grant, generation: 2, refreshToken: new Secret('of-the-later-login'), login };
-  found = { stored: { grant: later, attempt: null }, mayHaveLostWrites: true };
+  found = { stored: { grant: later, attempt: null }, hasLostWrites: true };
   await first.broker.grants.applyNews(new Set(), true);
   expect(refreshTokenAt(first, connection.id)).toBe('of-the-later-login');
   // The store learns that what this hub held has ended.

@@ -44,16 +44,14 @@ export type TableDefect =
   | 'lease_of_no_time'
   /** An attempt is begun without the doubt that led to it. */
   | 'begin_drops_doubt'
-  /** A hub confirms a grant although another one may soon write a newer version again. */
-  | 'confirm_while_settling'
+  /** An attempt begins although another hub may soon write a newer version again. */
+  | 'begin_while_settling'
   /** The end of an attempt does not save its doubt. */
   | 'end_drops_doubt'
   /** The end of an attempt ends whatever attempt is open. */
   | 'end_ignores_attempt_id'
   /** The end of an attempt ends one of another hub whose lease is about to end. */
   | 'end_ignores_lease'
-  /** A hub confirms a grant that is confirmed. */
-  | 'confirm_confirmed'
   /** New tokens replace those of any generation. */
   | 'replace_ignores_generation'
   /** A deleted grant leaves its generation, so that a late write replaces it. */
@@ -102,7 +100,7 @@ export class GrantStatements {
       /^SELECT connection, generation, .* FROM grants WHERE connection = \$1( FOR UPDATE)?$/,
       (table, time, [connection]) => {
         const found = select(table, (row) => row.connection === connection);
-        return { ...found, rows: found.rows.map((row) => ({ ...row, settles_at: settlesAt(time) })) };
+        return { ...found, rows: found.rows.map((row) => ({ ...row, is_settling: settlesAt(time) !== null })) };
       },
     ],
     [
@@ -151,19 +149,6 @@ export class GrantStatements {
       selectLocked,
     ],
     [
-      /^UPDATE grants SET confirmed = true FROM unnest\(\$1::text\[\], \$2::bigint\[\], \$3::bigint\[\]\) .* AND NOT confirmed AND NOT EXISTS/,
-      (table, time, [connections, generations, revisions]) =>
-        update(
-          table,
-          (row) =>
-            (!row.confirmed || this.#defects.has('confirm_confirmed')) &&
-            (settlesAt(time) === null || this.#defects.has('confirm_while_settling')) &&
-            valueFor(row, connections, generations) === row.generation &&
-            valueFor(row, connections, revisions) === row.revision,
-          (row) => ({ ...row, confirmed: true }),
-        ),
-    ],
-    [
       /^UPDATE grants SET attempt = NULL, .*, revision = revision \+ 1 WHERE attempt_id = ANY/,
       (table, _time, [ids]) =>
         update(
@@ -188,7 +173,7 @@ export class GrantStatements {
     const ignoresOthers = this.#defects.has('begin_ignores_lease_and_revision');
     const ignoresRevision = this.#defects.has('begin_ignores_revision');
     const leaseTime = this.#defects.has('lease_of_no_time') ? 0 : (lease as number);
-    const isSettling = settlesAt(time) !== null;
+    const isSettling = settlesAt(time) !== null && !this.#defects.has('begin_while_settling');
     return update(
       table,
       (row) =>
@@ -271,8 +256,8 @@ function insert(table: GrantTable, _time: StatementTime, values: readonly unknow
 
 function overwrite(table: GrantTable, _time: StatementTime, values: readonly unknown[]): StatementResult {
   const written = writtenRow(values);
-  const [revision, confirmed, attempt, attempt_id, holder, leased_until, generation, before] = values.slice(7);
-  const row = { ...written, revision, confirmed, attempt, attempt_id, holder, leased_until } as TableRow;
+  const [revision, attempt, attempt_id, holder, leased_until, generation, before] = values.slice(7);
+  const row = { ...written, revision, confirmed: false, attempt, attempt_id, holder, leased_until } as TableRow;
   const found = table.get(row.connection);
   if (found !== undefined && (found.generation !== generation || found.revision !== before))
     return { rows: [], count: 0, table };
@@ -287,10 +272,6 @@ function selectLocked(table: GrantTable, time: StatementTime, [connection]: read
   const [settling, is_deleted] = [settlesAt(time) !== null, row?.sealed === null];
   const found = { generation, revision, attempt_id, doubt, refused, settling, is_deleted };
   return { rows: [found], count: 1, table };
-}
-
-function valueFor(row: TableRow, connections: unknown, values: unknown): number | undefined {
-  return (values as number[])[(connections as string[]).indexOf(row.connection)];
 }
 
 function select(table: GrantTable, where: (row: TableRow) => boolean): StatementResult {

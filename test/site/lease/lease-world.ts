@@ -317,6 +317,5 @@ export class LeaseWorld implements WorldParts {
     this.#advances += 1;
     this.invariants.passing(next);
     this.database.time = next;
-    for (const name of HUBS) this.hubs[name].noteTime();
   }
 }

@@ -76,8 +76,6 @@ export interface HubRun {
   news: 'none' | 'some' | 'all';
   /** The number of promotions that it knows of. */
   timeline: number;
-  /** When everything is news once more because a promotion has settled, in ms from the start; null if it is not. */
-  settlesAt: number | null;
   isLoaded: boolean;
   isApplying: boolean;
   /** How many imports and unpairings are under way. */
@@ -159,14 +157,6 @@ export class ModelHub {
     this.#history = hash('sha1', JSON.stringify([this.#history, this.#context.database.time, seen]), 'base64');
   }
 
-  /** Time has passed: everything is news once more when a promotion has settled. */
-  noteTime(): void {
-    const run = this.#run;
-    if (run === null || run.settlesAt === null || this.#context.database.time <= run.settlesAt) return;
-    run.settlesAt = null;
-    run.news = 'all';
-  }
-
   /** Does what is due. */
   runPlan(): void {
     const plan = this.#run?.plan;
@@ -198,7 +188,6 @@ export class ModelHub {
       commands: 0,
       hasUnknownWrites: false,
       timeline: database.timeline,
-      settlesAt: null,
       ...this.#createGrants(connections, site, () => started),
     };
     this.#run = started;
@@ -250,8 +239,6 @@ export class ModelHub {
   async applyNews(): Promise<void> {
     const run = this.#run;
     if (run === null || run.news === 'none' || run.isApplying) return;
-    // As `SiteLink` does.
-    if (run.news === 'all') run.settlesAt = this.#context.database.settlesAt;
     const isAll = run.news === 'all';
     run.news = 'none';
     run.isApplying = true;
@@ -296,9 +283,7 @@ export class ModelHub {
     const calls = run?.connections.calls.map(({ number, result }) => [number, result]);
     const ghosts = this.ghosts.map(({ text }) => text);
     const state =
-      run === null
-        ? null
-        : [run.number, run.timeline, run.settlesAt, run.news, run.isLoaded, run.isApplying, run.connections.isAway];
+      run === null ? null : [run.number, run.timeline, run.news, run.isLoaded, run.isApplying, run.connections.isAway];
     return JSON.stringify([this.#history, state, run?.connections.seen, run?.plan?.at, calls, ghosts, this.isPaused]);
   }
 

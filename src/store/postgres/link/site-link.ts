@@ -7,24 +7,13 @@ import { processOf, SiteConnection, type SiteConnectionOptions } from '../databa
 import { inTransaction, type Statements } from '../database/sql.ts';
 import type { SiteClocks } from './clocks.ts';
 import { ALL_PARSED_NEWS, ANYTHING, ChangeReader, hasNews, mergeNews, type ParsedNews, parseNews } from './news.ts';
-import {
-  checkServer,
-  cleanUp,
-  readHubs,
-  removeHub,
-  SETTLING_TIME,
-  settlingTime,
-  writeHeartbeat,
-} from './site-state.ts';
+import { checkServer, cleanUp, readHubs, removeHub, writeHeartbeat } from './site-state.ts';
 
 /** How often a hub looks for news, and says that it is alive, in ms. */
 const LOOK_INTERVAL = 3000;
 const HEARTBEAT_INTERVAL = 6000;
 /** How long a hub waits before it tries to use a database again that it could not, in ms. */
 const RETRY_PAUSE = { first: 500, longest: 5000 };
-
-/** How late a hub takes a switch to another server to have settled, in ms: clocks are not exact. */
-const SETTLING_MARGIN = 200;
 
 /**
  * How long after the database's clock was set everything is read again, in ms: by then each hub has measured it, so that
@@ -63,10 +52,6 @@ export class SiteLink implements SiteStore, AsyncDisposable {
   #lastHeartbeat = Number.NEGATIVE_INFINITY;
   /** The server that this hub uses, see `checkServer`. */
   #server: string;
-  /**
-   * When a switch to another server settles, and grants can be confirmed, on the boot clock in ms; null if it has.
-   */
-  #settlesAt: number | null = null;
   /** When everything is read again because the database's clock was set, on the boot clock in ms; null for never. */
   #rereadAt: number | null = null;
   #running: Promise<void> = Promise.resolve();
@@ -167,7 +152,7 @@ export class SiteLink implements SiteStore, AsyncDisposable {
     let pause = RETRY_PAUSE.first;
     while (!signal.aborted) {
       const isAway = database.outage !== null;
-      await timers.sleep(isAway ? pause : this.#lookPause(), AbortSignal.any([signal, this.#wake.signal]));
+      await timers.sleep(isAway ? pause : LOOK_INTERVAL, AbortSignal.any([signal, this.#wake.signal]));
       if (signal.aborted) return;
       try {
         if (database.outage === null) await this.#lookAndWriteHeartbeat();
@@ -180,21 +165,14 @@ export class SiteLink implements SiteStore, AsyncDisposable {
     }
   }
 
-  /** How long until the next look, in ms. */
-  #lookPause(): number {
-    const untilSettled = (this.#settlesAt ?? Number.POSITIVE_INFINITY) - this.#options.clock.now().uptime;
-    return Math.max(0, Math.min(LOOK_INTERVAL, untilSettled));
-  }
-
   async #lookAndWriteHeartbeat(): Promise<void> {
     const now = this.#options.clock.now().uptime;
     // Shows too whether the connection still works that gets the notifications and holds the locks.
     await this.#look(this.#connection.sql);
-    const hasSettled = this.#settlesAt !== null && now >= this.#settlesAt;
-    const isRereadDue = this.#rereadAt !== null && now >= this.#rereadAt;
-    if (hasSettled) this.#settlesAt = null;
-    if (isRereadDue) this.#rereadAt = null;
-    if (hasSettled || isRereadDue) this.#deliver(ALL_PARSED_NEWS);
+    if (this.#rereadAt !== null && now >= this.#rereadAt) {
+      this.#rereadAt = null;
+      this.#deliver(ALL_PARSED_NEWS);
+    }
     if (now - this.#lastHeartbeat >= HEARTBEAT_INTERVAL) await this.#writeHeartbeat();
   }
 
@@ -227,7 +205,7 @@ export class SiteLink implements SiteStore, AsyncDisposable {
     database.renewConnections();
     const lastSeen = this.#hubs.find(({ id }) => id === hubId)?.lastSeen ?? null;
     const former = { server: this.#server, lastSeen };
-    const { server, isTrustWithdrawn } = await database.run((sql) =>
+    const { server, mayHaveLost } = await database.run((sql) =>
       inTransaction(sql, () => checkServer(sql, hubId, former)),
     );
     await this.#writeHeartbeat();
@@ -241,7 +219,7 @@ export class SiteLink implements SiteStore, AsyncDisposable {
     this.#pending = mergeNews(this.#pending, parseNews(await database.endUnknownWrites()));
     database.reportReturn();
     await onReturning();
-    if (isTrustWithdrawn) await database.write([ANYTHING], async () => true);
+    if (mayHaveLost) await database.write([ANYTHING], async () => true);
     this.#deliver(parseNews([]));
     await this.#deliveries.idle;
     for (const watcher of this.#watchers) watcher.returned?.();
@@ -280,16 +258,7 @@ export class SiteLink implements SiteStore, AsyncDisposable {
       if (readers.length === 0 || !hasNews(pending)) return;
       this.#pending = parseNews([]);
       for (const reader of readers) await reader.news?.(pending).catch(() => undefined);
-      if (pending.all) await this.#noteSettling();
     });
-  }
-
-  /** Everything is news once more when a switch to another server has settled. */
-  async #noteSettling(): Promise<void> {
-    const { database, clock } = this.#options;
-    const remaining = await database.read(settlingTime).catch(() => SETTLING_TIME);
-    this.#settlesAt = remaining > 0 ? clock.now().uptime + remaining + SETTLING_MARGIN : null;
-    if (remaining > 0) this.#wakeUp();
   }
 }
 

@@ -101,54 +101,45 @@ interface FormerServer {
 interface CheckedServer {
   /** A hub that has used another one before reads everything again. */
   readonly server: string;
-  /** Whether other hubs have trusted it and must hear that it has lost commits. */
-  readonly isTrustWithdrawn: boolean;
+  /** Whether the grants are in doubt from now on, so that the other hubs must hear of it. */
+  readonly mayHaveLost: boolean;
 }
 
 /**
  * Compares the server with the one that the site has had so far. Another one means that a standby was promoted or a
  * copy restored: then the grants are no longer confirmed. Only a standby for which commits waited is trusted to have
- * everything, if a hub that has used the former server finds its last heartbeat, and until one does not. Call it in a
- * transaction.
+ * everything, if a hub that has used the former server finds its last heartbeat there, and until one does not. Call it
+ * in a transaction.
  * @param former null for a hub that starts
  */
 export async function checkServer(sql: Statements, hubId: string, former: FormerServer | null): Promise<CheckedServer> {
-  const [before] = await sql.all<ServerRow & { readonly is_trusted: boolean }>(
-    'SELECT server, synchronous, switched_at IS NULL AS is_trusted FROM site FOR UPDATE',
-  );
+  const [before] = await sql.all<ServerRow>('SELECT server, synchronous FROM site FOR UPDATE');
   const [now] = await sql.all<ServerRow>(`SELECT ${SERVER} AS server, ${IS_SYNCHRONOUS} AS synchronous`);
-  if (now === undefined) return { server: '', isTrustWithdrawn: false };
+  if (now === undefined) return { server: '', mayHaveLost: false };
   const { server, synchronous } = now;
+  const hasHeartbeat = former !== null && (await findsHeartbeat(sql, hubId, former.lastSeen));
   const isSwitch = before !== undefined && before.server !== server;
-  const lastSeen = former?.lastSeen ?? null;
-  const hasHeartbeat = lastSeen !== null && (await findsHeartbeat(sql, hubId, lastSeen));
   const isPromotion = isSwitch && withoutTimeline(before.server) === withoutTimeline(server);
-  const hasAll = isPromotion && before.synchronous && hasHeartbeat;
-  // The server before a promotion is used again: it has missed everything since then.
-  const isOlder =
-    former !== null && withoutTimeline(former.server) === withoutTimeline(server) && former.server > server;
-  const isTrusted = before?.server === server && (before.is_trusted || isOlder);
-  const isTrustWithdrawn = isTrusted && lastSeen !== null && former?.server !== server && !hasHeartbeat;
-  const mayHaveLost = (isSwitch && !hasAll) || isTrustWithdrawn;
+  const mayHaveLost = isSwitch
+    ? !(isPromotion && before.synchronous && hasHeartbeat)
+    : former !== null && former.server !== server && !hasHeartbeat;
   if (mayHaveLost) await sql.run('UPDATE grants SET confirmed = false WHERE sealed IS NOT NULL');
-  if (isSwitch || mayHaveLost || before?.synchronous !== synchronous) {
-    await sql.run(
-      `INSERT INTO site (server, synchronous) VALUES ($1, $2)
-       ON CONFLICT (id) DO UPDATE SET server = $1, synchronous = $2,
-         switched_at = CASE WHEN $3 THEN clock_timestamp() WHEN $4 THEN NULL ELSE site.switched_at END`,
-      ...[server, synchronous, mayHaveLost, isSwitch],
-    );
-  }
-  return { server, isTrustWithdrawn };
+  await sql.run(
+    `INSERT INTO site (server, synchronous) VALUES ($1, $2)
+     ON CONFLICT (id) DO UPDATE SET server = $1, synchronous = $2,
+       switched_at = CASE WHEN $3 THEN clock_timestamp() ELSE site.switched_at END`,
+    ...[server, synchronous, mayHaveLost],
+  );
+  return { server, mayHaveLost };
 }
 
 function withoutTimeline(server: string): string {
   return server.slice(0, server.lastIndexOf('/'));
 }
 
-async function findsHeartbeat(sql: Statements, hubId: string, lastSeen: number): Promise<boolean> {
+async function findsHeartbeat(sql: Statements, hubId: string, lastSeen: number | null): Promise<boolean> {
   const hubs = await readHubs(sql);
-  return hubs.some((hub) => hub.id === hubId && hub.lastSeen >= lastSeen);
+  return lastSeen !== null && hubs.some((hub) => hub.id === hubId && hub.lastSeen >= lastSeen);
 }
 
 /**
@@ -178,19 +169,6 @@ export function hasEnded(column: string, lease: number): string {
  */
 export const SETTLING_TIME = 10_000;
 
-const SETTLED_AT = `switched_at + ${SETTLING_TIME} * interval '1 ms'`;
-// A server whose clock was set back does not settle for ever.
-const SETTLING = `FROM site WHERE clock_timestamp() BETWEEN switched_at AND ${SETTLED_AT}`;
-
-/** SQL: whether that time has not ended. */
-export const IS_SETTLING = `EXISTS (SELECT ${SETTLING})`;
-/** SQL: when it ends, in ms since 1970 by the database's clock; null if it has ended. */
-export const SETTLES_AT = `(SELECT (extract(epoch FROM ${SETTLED_AT}) * 1000)::float8 ${SETTLING})`;
-
-/** What is left of that time, in ms; 0 if it has ended. */
-export async function settlingTime(sql: Statements): Promise<number> {
-  const [row] = await sql.all<{ remaining: number }>(
-    `SELECT (extract(epoch FROM ${SETTLED_AT} - clock_timestamp()) * 1000)::float8 AS remaining ${SETTLING}`,
-  );
-  return row?.remaining ?? 0;
-}
+/** SQL: whether that time has not ended. A server whose clock was set back does not settle for ever. */
+export const IS_SETTLING = `EXISTS (SELECT FROM site
+  WHERE clock_timestamp() BETWEEN switched_at AND switched_at + ${SETTLING_TIME} * interval '1 ms')`;

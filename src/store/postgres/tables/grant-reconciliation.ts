@@ -15,9 +15,6 @@ interface LostGrant {
 
 const NO_ROW: RowVersion = { generation: 0, revision: 0 };
 
-/** How many grants are compared in one transaction. */
-const MAX_COMPARED = 1000;
-
 /** The row of a connection, which may not exist. */
 interface FoundRow {
   readonly generation: number | null;
@@ -30,9 +27,8 @@ interface FoundRow {
 }
 
 /**
- * Grants after a switch to a server that may have lost commits. While that settles, each hub writes what it knows
- * again, with the same revision, unless it finds something newer: so the newest that any of them knows remains. After
- * that the hubs confirm what is equal to what they know.
+ * Grants after a switch to a server that may have lost commits. Each hub writes what it knows again, with the same
+ * revision, unless it finds something newer: so the newest that any of them knows remains, in doubt.
  */
 export class GrantReconciliation {
   readonly #context: Pick<GrantsContext, 'database' | 'sealing' | 'clocks'>;
@@ -45,27 +41,7 @@ export class GrantReconciliation {
 
   /** See `GrantStore.reconcile`. */
   async reconcile(grants: readonly Grant[]): Promise<void> {
-    for (let from = 0; from < grants.length; from += MAX_COMPARED) {
-      const some = grants.slice(from, from + MAX_COMPARED);
-      await this.#confirm(some.map(({ connection }) => connection));
-      for (const { grant, compared } of await this.#lostAmong(some)) await this.#writeAgain(grant, compared);
-    }
-  }
-
-  /** Confirms grants of which the database has lost nothing, when that is certain. */
-  async #confirm(connections: readonly string[]): Promise<void> {
-    const versions = connections.map((connection) => this.#known.newest(connection));
-    const news = connections.map((connection) => `grants/${connection}`);
-    await this.#context.database.write(news, async (sql) => {
-      const count = await sql.run(
-        `UPDATE grants SET confirmed = true
-         FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS known (id, generation, revision)
-         WHERE connection = known.id AND grants.generation = known.generation AND grants.revision = known.revision
-           AND NOT confirmed AND NOT ${IS_SETTLING}`,
-        ...[connections, versions.map(({ generation }) => generation), versions.map(({ revision }) => revision)],
-      );
-      return count > 0 || null;
-    });
+    for (const { grant, compared } of await this.#lostAmong(grants)) await this.#writeAgain(grant, compared);
   }
 
   /** Those that the database has an older version of, or none. A later login is accepted, whatever its version is. */
@@ -119,9 +95,7 @@ export class GrantReconciliation {
         this.#known.accept(connection, found);
         return null;
       }
-      const written = row.settling ? known.revision : Math.max(found.revision, known.revision) + 1;
-      const isWritten = await this.#overwrite(sql, grant, found, { revision: written, confirmed: !row.settling });
-      return isWritten ? written : null;
+      return (await this.#overwrite(sql, grant, found, known.revision)) ? known.revision : null;
     });
     if (revision !== null) this.#known.wrote(connection, { generation, revision });
   }
@@ -131,12 +105,7 @@ export class GrantReconciliation {
    * @param found what the database has
    * @returns false if another hub has just written the grant, so that there will be news of it
    */
-  async #overwrite(
-    sql: Statements,
-    grant: Grant,
-    found: RowVersion,
-    { revision, confirmed }: Pick<SiteGrantRow, 'revision' | 'confirmed'>,
-  ): Promise<boolean> {
+  async #overwrite(sql: Statements, grant: Grant, found: RowVersion, revision: number): Promise<boolean> {
     const { connection, generation } = grant;
     const { sealed, doubt, refused, distrusted, misconfigured } = toGrantRow(grant, this.#context.sealing);
     const last = this.#known.attempt(connection);
@@ -144,12 +113,12 @@ export class GrantReconciliation {
     const count = await sql.run(
       `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision, confirmed,
          attempt, attempt_id, holder, leased_until)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, to_timestamp($13::float8 / 1000))
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, false, $9, $10, $11, to_timestamp($12::float8 / 1000))
        ON CONFLICT (connection) DO UPDATE SET generation = $2, sealed = $3, doubt = $4, refused = $5,
          distrusted = coalesce($6, CASE WHEN grants.generation = $2 THEN grants.distrusted END), misconfigured = $7,
-         revision = $8, confirmed = $9, attempt = $10, attempt_id = $11, holder = $12, leased_until = excluded.leased_until
-       WHERE grants.generation = $14 AND grants.revision = $15`,
-      ...[connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision, confirmed],
+         revision = $8, confirmed = false, attempt = $9, attempt_id = $10, holder = $11, leased_until = excluded.leased_until
+       WHERE grants.generation = $13 AND grants.revision = $14`,
+      ...[connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision],
       ...[attempt?.attempt ?? null, attempt?.id ?? null, attempt?.holder ?? null, attempt?.leasedUntil ?? null],
       ...[found.generation, found.revision],
     );

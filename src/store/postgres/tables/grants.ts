@@ -193,14 +193,11 @@ export class SiteGrants implements GrantStore {
       );
       return row?.revision ?? null;
     });
-    if (revision !== null) {
-      this.damaged.delete(connection);
-      this.#known.cleared(connection, revision);
-    }
+    if (revision !== null) this.noteRemoved(connection);
     return slot;
   }
 
-  /** Call this when the connection was removed, with its grant. */
+  /** Call this when the grant was deleted, or its connection removed. */
   noteRemoved(connection: string): void {
     this.damaged.delete(connection);
     this.#known.removed(connection);
@@ -223,7 +220,7 @@ export class SiteGrants implements GrantStore {
       return null;
     }
     this.damaged.delete(connection);
-    const mayHaveLostWrites = this.#known.read(row, this.#leases.endOf(row));
+    const hasLostWrites = this.#known.read(row, this.#leases.endOf(row));
     const { grant, attempt: stored } = await clocks.translateRead(opened);
     const attempt = this.#leases.isAbandoned(row.attempt_id) ? null : stored;
     const leasedUntil = holder === hubId || holder === null ? null : this.#leases.endOf(row) + LEASE_END_MARGIN;
@@ -232,7 +229,7 @@ export class SiteGrants implements GrantStore {
         grant: row.confirmed ? grant : { ...grant, doubt: grant.doubt ?? this.#copyDoubt() },
         attempt: attempt === null || leasedUntil === null ? attempt : { ...attempt, leasedUntil },
       },
-      mayHaveLostWrites,
+      hasLostWrites,
     };
   }
 

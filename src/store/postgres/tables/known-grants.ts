@@ -42,16 +42,14 @@ export class KnownGrants {
   /**
    * Notes a row that was read.
    * @param endsAt when the lease of its open attempt ends, on this hub's boot clock in ms
-   * @returns whether the database has lost writes that this hub knows, or this hub knows the row although it is not
-   * confirmed
+   * @returns whether the database has lost writes that this hub knows
    */
   read(row: SiteGrantRow, endsAt: number): boolean {
-    const { connection, generation, revision, confirmed } = row;
-    const known = this.newest(connection);
-    const mayHaveLostWrites = isOlder(row, known) || (!confirmed && revision === known.revision);
-    if (confirmed && !mayHaveLostWrites) this.#newest.set(connection, { generation, revision });
-    if (!mayHaveLostWrites) this.#readAttempt(row, endsAt);
-    return mayHaveLostWrites;
+    const { connection, generation, revision } = row;
+    if (isOlder(row, this.newest(connection))) return true;
+    this.#newest.set(connection, { generation, revision });
+    this.#readAttempt(row, endsAt);
+    return false;
   }
 
   /** Notes what a committed transaction of this hub has written. What was read meanwhile may be newer. */
@@ -73,14 +71,7 @@ export class KnownGrants {
     this.wrote(connection, version);
   }
 
-  /** Notes that it has deleted the tokens of a grant. @param revision of the row */
-  cleared(connection: string, revision: number): void {
-    this.#attempts.delete(connection);
-    this.accept(connection, { ...this.newest(connection), revision });
-    this.revisions.removed(connection);
-  }
-
-  /** Notes that this hub has removed the connection. */
+  /** Notes that this hub has deleted a grant, or removed its connection. */
   removed(connection: string): void {
     this.#newest.delete(connection);
     this.#attempts.delete(connection);

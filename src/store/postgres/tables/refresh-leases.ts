@@ -7,15 +7,7 @@ import { jsonOrNull } from '../../rows/schemas.ts';
 import type { SiteDatabase } from '../database/database.ts';
 import type { Statements } from '../database/sql.ts';
 import type { SiteClocks } from '../link/clocks.ts';
-import {
-  hasEnded,
-  IS_SETTLING,
-  REFRESH_LEASE,
-  SEND_TIME,
-  SERVER,
-  SETTLES_AT,
-  SETTLING_TIME,
-} from '../link/site-state.ts';
+import { hasEnded, IS_SETTLING, REFRESH_LEASE, SEND_TIME, SERVER, SETTLING_TIME } from '../link/site-state.ts';
 import type { KnownGrants } from './known-grants.ts';
 import { COLUMNS, LEASED_UNTIL, NO_ATTEMPT, type RowVersion, type SiteGrantRow } from './site-grant-row.ts';
 
@@ -116,10 +108,10 @@ export class RefreshLeases {
 
   /** @param known the version that the caller knows */
   async #whyNotBegun(connection: string, known: RowVersion): Promise<AttemptStart> {
-    const { database, hubId, clock, clocks } = this.#context;
+    const { database, hubId, clock } = this.#context;
     const [row] = await database.read((sql) =>
-      sql.all<SiteGrantRow & { readonly settles_at: number | null; readonly is_other_server: boolean }>(
-        `SELECT ${COLUMNS}, ${SETTLES_AT} AS settles_at, (SELECT server FROM site) <> ${SERVER} AS is_other_server
+      sql.all<SiteGrantRow & { readonly is_settling: boolean; readonly is_other_server: boolean }>(
+        `SELECT ${COLUMNS}, ${IS_SETTLING} AS is_settling, (SELECT server FROM site) <> ${SERVER} AS is_other_server
          FROM grants WHERE connection = $1`,
         connection,
       ),
@@ -132,10 +124,9 @@ export class RefreshLeases {
     }
     if (row?.generation !== known.generation || row.revision !== known.revision) return { kind: 'superseded' };
     const isLeased = row.holder !== null && row.holder !== hubId;
-    const settlesAt = row.confirmed ? null : row.settles_at;
-    if (!isLeased && settlesAt === null) return { kind: 'superseded' };
-    const settled = Math.min(clocks.toUptime(settlesAt ?? 0), clock.now().uptime + SETTLING_TIME) + LEASE_END_MARGIN;
-    return { kind: 'under_way', until: isLeased ? Math.max(this.endOf(row) + LEASE_END_MARGIN, settled) : settled };
+    if (isLeased) return { kind: 'under_way', until: this.endOf(row) + LEASE_END_MARGIN };
+    const isSettling = !row.confirmed && row.is_settling;
+    return isSettling ? { kind: 'under_way', until: clock.now().uptime + SETTLING_TIME } : { kind: 'superseded' };
   }
 
   /**

@@ -67,14 +67,7 @@ test.each<readonly [TableDefect, readonly (Step | Event)[]]>([
     ],
   ],
   ['end_ignores_lease', [['begin', 0, 0], ['find', 1, 0], ['shorten lease'], ['end', 1, 1]]],
-  [
-    'confirm_confirmed',
-    [
-      ['find', 1, 0],
-      ['put back', 1, 0],
-    ],
-  ],
-  ['confirm_while_settling', [['lose commits'], ['put back', 0, 0], ['find', 1, 0]]],
+  ['begin_while_settling', [['lose commits'], ['find', 1, 0], ['begin', 1, 1]]],
 ])('PostgreSQL does not answer as a model of the table with the defect %s', async (defect, list) => {
   const { real, model } = await resultsOfBoth(list);
   expect(model).toEqual(real);

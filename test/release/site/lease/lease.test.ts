@@ -70,7 +70,7 @@ describe('the check of the lease', () => {
     ['nothing_is_put_back', promotion, /not refreshed any more/],
     ['forget_keeps_generation', unpairing, /a late write brings refresh-2 back/],
     ['late_tokens_are_kept', unpairing, /nobody has revoked the login of refresh-1/],
-    ['confirm_while_settling', otherHubFirst, /B sends refresh-1/],
+    ['begin_while_settling', otherHubFirst, /B sends refresh-1/],
   ])('the check finds the defect %s', async (defect, scenario, message) => {
     const { counterExample } = await explore({ ...scenario, defects: [defect] });
     expect(counterExample?.message).toMatch(message);

@@ -131,14 +131,14 @@ function shown(result: unknown): unknown {
   if (!(result instanceof Map)) {
     return typeof result === 'object' && result !== null && 'kind' in result ? result.kind : result;
   }
-  return [...result.values()].map(({ stored, mayHaveLostWrites }) => {
+  return [...result.values()].map(({ stored, hasLostWrites }) => {
     const { generation, accessToken, doubt, refused, accessTokenRejectedAt: rejected } = stored.grant as Grant;
     const { token, leasedUntil } = stored.attempt ?? {};
     return {
       generation,
       token: accessToken.reveal(),
       doubt: doubt === null ? null : [doubt.kind, doubt.sends],
-      mayHaveLostWrites,
+      hasLostWrites,
       refused: refused !== null,
       rejected: rejected !== null,
       attempt: token,
