@@ -145,7 +145,7 @@ test('a restore is rejected, and changes nothing, while another one takes long',
 
 /** The statements of a restore before its commit, in their order. */
 const STATEMENTS: readonly RegExp[] = [
-  ...[/^LOCK TABLE/, /FROM sessions WHERE/, /^DELETE FROM connections/, /INSERT INTO settings/],
+  ...[/^LOCK TABLE/, /FROM sessions ORDER/, /^DELETE FROM connections/, /INSERT INTO settings/],
   ...[/INSERT INTO connections/, /INSERT INTO appliances/, /INSERT INTO grants/, /INSERT INTO sessions/],
   ...[/INSERT INTO hubs .* FROM hubs/s, /INSERT INTO changes/],
 ];

@@ -8,7 +8,7 @@ import type { SiteDatabase } from './database/database.ts';
 import type { SiteClocks } from './link/clocks.ts';
 import type { SiteLink } from './link/site-link.ts';
 import { takeLease } from './link/site-state.ts';
-import { SiteBackup } from './site-backup.ts';
+import { readSite, restoreSite } from './site-backup.ts';
 import type { SiteGrants } from './tables/grants.ts';
 import { SiteInvites } from './tables/invites.ts';
 import { SitePairings } from './tables/pairings.ts';
@@ -43,11 +43,14 @@ export class PostgresStore implements Store, BackupStore, AsyncDisposable {
   readonly site: SiteLink;
   readonly #database: SiteDatabase;
   readonly #hubId: string;
-  readonly #backup: SiteBackup;
+  readonly #sealing: Sealing;
+  readonly #clocks: SiteClocks;
 
   constructor({ database, link, sealing, clocks, grants, settings, hubId }: PostgresStoreParts) {
     this.site = link;
     this.#database = database;
+    this.#sealing = sealing;
+    this.#clocks = clocks;
     this.#hubId = hubId;
     this.settings = settings;
     this.registry = new SiteRegistry(database, sealing, clocks, (connection) => grants.noteRemoved(connection));
@@ -57,7 +60,6 @@ export class PostgresStore implements Store, BackupStore, AsyncDisposable {
     this.invites = new SiteInvites(database, sealing, clocks);
     this.history = new SiteHistory(database);
     this.usage = new SiteUsage(database, hubId);
-    this.#backup = new SiteBackup({ database, sealing, clocks, hubId });
   }
 
   get writeProblem(): string | null {
@@ -68,15 +70,15 @@ export class PostgresStore implements Store, BackupStore, AsyncDisposable {
   }
 
   readAllRowsInSlices(): Promise<StoredRows> {
-    return this.#backup.readRows();
+    return readSite(this.#database, this.#sealing);
   }
 
   translate<Value>(value: Value): Value {
-    return this.#backup.translate(value);
+    return this.#clocks.translate(value);
   }
 
   restore<Plan extends { readonly state: RestoredState }>(plan: (content: StoredRows) => Plan): Promise<Plan> {
-    return this.#backup.restore(plan);
+    return restoreSite(this.#database, this.#sealing, this.#hubId, plan);
   }
 
   async saveLogin(connection: string, decide: (stored: GrantSlot) => LoginWrite | null): Promise<Grant | null> {

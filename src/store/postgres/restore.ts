@@ -12,9 +12,8 @@ import { nullIfDamaged } from '../rows/schemas.ts';
 import { readSession, type SessionRow, toSessionRow } from '../rows/session-row.ts';
 import { toSettingRow } from '../rows/setting-row.ts';
 import type { Statements } from './database/sql.ts';
+import { NO_ATTEMPT } from './tables/site-grant-row.ts';
 
-/** How many rows are written in one statement. */
-const BATCH_ROWS = 200;
 /**
  * The revision of what a restore writes: higher than any that a hub may remember of a row that was removed since, so
  * that no hub takes the restored one for an old one.
@@ -63,41 +62,35 @@ export class RestoreWriter {
   }
 
   async #addConnections(connections: readonly Connection[]): Promise<void> {
-    await this.#inBatches(connections, async (batch) => {
-      const rows = batch.map((connection) => toConnectionRow(connection, this.#sealing));
-      const added = await this.#sql.all<{ id: string }>(
+    for (const connection of connections) {
+      const { id, name, portal, scope, sealed } = toConnectionRow(connection, this.#sealing);
+      const added = await this.#sql.run(
         `INSERT INTO connections (id, name, portal, scope, sealed, revision)
-         SELECT *, ${REVISION} FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
-         ON CONFLICT DO NOTHING RETURNING id`,
-        ...[rows.map(({ id }) => id), rows.map(({ name }) => name), rows.map(({ portal }) => portal)],
-        ...[rows.map(({ scope }) => scope), rows.map(({ sealed }) => sealed)],
+         VALUES ($1, $2, $3, $4, $5, ${REVISION}) ON CONFLICT DO NOTHING`,
+        ...[id, name, portal, scope, sealed],
       );
-      const missing = findMissing(batch, added);
-      if (missing !== undefined)
+      if (added === 0)
         throw new Failure(
           'appliance_exists',
-          `two connections have the name ${missing.name}: rename one, make a new backup, and restore that`,
+          `two connections have the name ${name}: rename one, make a new backup, and restore that`,
         );
-    });
+    }
   }
 
   async #addAppliances(appliances: readonly Appliance[]): Promise<void> {
-    await this.#inBatches(appliances, async (batch) => {
-      const rows = batch.map((appliance) => toApplianceRow(appliance, this.#sealing));
-      const added = await this.#sql.all<{ id: string }>(
+    for (const appliance of appliances) {
+      const { id, name, client_id, connection, sealed } = toApplianceRow(appliance, this.#sealing);
+      const added = await this.#sql.run(
         `INSERT INTO appliances (id, name, client_id, connection, sealed, revision)
-         SELECT *, ${REVISION} FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
-         ON CONFLICT DO NOTHING RETURNING id`,
-        ...[rows.map(({ id }) => id), rows.map(({ name }) => name), rows.map(({ client_id }) => client_id)],
-        ...[rows.map(({ connection }) => connection), rows.map(({ sealed }) => sealed)],
+         VALUES ($1, $2, $3, $4, $5, ${REVISION}) ON CONFLICT DO NOTHING`,
+        ...[id, name, client_id, connection, sealed],
       );
-      const missing = findMissing(batch, added);
-      if (missing !== undefined)
+      if (added === 0)
         throw new Failure(
           'appliance_exists',
-          `two appliances have the name or the client_id of ${missing.name}: rename or remove one, make a new backup, and restore that`,
+          `two appliances have the name or the client_id of ${name}: rename or remove one, make a new backup, and restore that`,
         );
-    });
+    }
   }
 
   async #updateAppliance(appliance: Appliance): Promise<void> {
@@ -110,41 +103,35 @@ export class RestoreWriter {
 
   /** Writes grants, whatever the store has: open attempts of other hubs end without an outcome. */
   async #saveGrants(grants: readonly Grant[]): Promise<void> {
-    await this.#inBatches(grants, async (batch) => {
-      const rows = batch.map((grant) => toGrantRow(grant, this.#sealing));
-      await this.#sql.run(
-        `INSERT INTO grants
-           (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision)
-         SELECT *, ${REVISION}
-         FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
-         ON CONFLICT (connection) DO UPDATE SET generation = excluded.generation, sealed = excluded.sealed,
-           attempt = NULL, attempt_id = NULL, holder = NULL, leased_until = NULL, doubt = excluded.doubt,
-           refused = excluded.refused, distrusted = excluded.distrusted, misconfigured = excluded.misconfigured,
-           revision = greatest(grants.revision + 1, excluded.revision), confirmed = true`,
-        ...[rows.map(({ connection }) => connection), rows.map(({ generation }) => generation)],
-        ...[rows.map(({ sealed }) => sealed), rows.map(({ doubt }) => doubt), rows.map(({ refused }) => refused)],
-        ...[rows.map(({ distrusted }) => distrusted), rows.map(({ misconfigured }) => misconfigured)],
+    for (const grant of grants) {
+      const { connection, generation, sealed, doubt, refused, distrusted, misconfigured } = toGrantRow(
+        grant,
+        this.#sealing,
       );
-    });
+      await this.#sql.run(
+        `INSERT INTO grants (connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, ${REVISION})
+         ON CONFLICT (connection) DO UPDATE SET generation = $2, sealed = $3, ${NO_ATTEMPT}, doubt = $4, refused = $5,
+           distrusted = $6, misconfigured = $7, revision = greatest(grants.revision + 1, excluded.revision),
+           confirmed = true`,
+        ...[connection, generation, sealed, doubt, refused, distrusted, misconfigured],
+      );
+    }
   }
 
   /** Adds sessions of a backup, oldest first. The current sessions stay, and count as newer. */
   async #addOlderSessions(sessions: readonly Session[]): Promise<void> {
     const [first] = await this.#sql.all<{ number: number }>('SELECT coalesce(min(number), 1) AS number FROM sessions');
     let number = (first?.number ?? 1) - sessions.length;
-    await this.#inBatches(sessions, async (batch) => {
-      const rows = batch.map((session) => toSessionRow(session, this.#sealing));
+    for (const session of sessions) {
+      const { hash, appliance, device, sealed } = toSessionRow(session, this.#sealing);
       await this.#sql.run(
-        `INSERT INTO sessions (number, hash, appliance, device, sealed)
-         SELECT $1::bigint + ordinality - 1, hash, appliance, device, sealed
-         FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]) WITH ORDINALITY
-           AS given (hash, appliance, device, sealed, ordinality)
+        `INSERT INTO sessions (number, hash, appliance, device, sealed) VALUES ($1, $2, $3, $4, $5)
          ON CONFLICT DO NOTHING`,
-        ...[number, rows.map(({ hash }) => hash), rows.map(({ appliance }) => appliance)],
-        ...[rows.map(({ device }) => device), rows.map(({ sealed }) => sealed)],
+        ...[number, hash, appliance, device, sealed],
       );
-      number += batch.length;
-    });
+      number += 1;
+    }
     const rows = await this.#sql.all<SessionRow>(
       'SELECT number, hash, appliance, device, sealed FROM sessions ORDER BY number',
     );
@@ -173,17 +160,4 @@ export class RestoreWriter {
       ...[hubId, toSettingRow('hub_id', wanted, this.#sealing, hubId).sealed],
     );
   }
-
-  async #inBatches<Item>(items: readonly Item[], write: (batch: readonly Item[]) => Promise<void>): Promise<void> {
-    for (let start = 0; start < items.length; start += BATCH_ROWS) await write(items.slice(start, start + BATCH_ROWS));
-  }
-}
-
-/** The item that was not added. */
-function findMissing<Item extends { readonly id: string }>(
-  items: readonly Item[],
-  added: readonly { readonly id: string }[],
-): Item | undefined {
-  const ids = new Set(added.map(({ id }) => id));
-  return items.find(({ id }) => !ids.has(id));
 }

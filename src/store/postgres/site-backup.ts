@@ -9,8 +9,7 @@ import { readSession, type SessionRow } from '../rows/session-row.ts';
 import { readSetting, type SettingRow, settingRowIdentity } from '../rows/setting-row.ts';
 import type { SiteDatabase } from './database/database.ts';
 import { isTimeout } from './database/errors.ts';
-import type { Statements } from './database/sql.ts';
-import type { SiteClocks } from './link/clocks.ts';
+import { inTransaction, type Statements } from './database/sql.ts';
 import { RESTORED } from './link/news.ts';
 import { RestoreWriter } from './restore.ts';
 
@@ -19,46 +18,28 @@ const RESTORE_LOCK = 0x4c4b_0003;
 /** How long a restore decrypts or encrypts rows between two statements at most, in ms. */
 const MAX_PAUSE = 60_000;
 
-/** What a {@link SiteBackup} works with. */
-interface SiteBackupContext {
-  readonly database: SiteDatabase;
-  readonly sealing: Sealing;
-  readonly clocks: SiteClocks;
-  readonly hubId: string;
+/** All rows of a site as they are at one moment. @throws Failure `store_unreadable` */
+export async function readSite(database: SiteDatabase, sealing: Sealing): Promise<StoredRows> {
+  const mode = 'ISOLATION LEVEL REPEATABLE READ READ ONLY';
+  return checkRows(await database.read((sql) => inTransaction(sql, readTables, mode)), sealing);
 }
 
-/** Backups of a site, and their restore: see `BackupStore`. */
-export class SiteBackup {
-  readonly #context: SiteBackupContext;
-
-  constructor(context: SiteBackupContext) {
-    this.#context = context;
-  }
-
-  /** All rows as they are at one moment. @throws Failure `store_unreadable` */
-  async readRows(): Promise<StoredRows> {
-    const { database, sealing } = this.#context;
-    return checkRows(await database.readAtOnce(readTables), sealing);
-  }
-
-  /** A value with its instants on this hub's boot clock. */
-  translate<Value>(value: Value): Value {
-    return this.#context.clocks.translate(value);
-  }
-
-  /** See `BackupStore.restore`. */
-  async restore<Plan extends { readonly state: RestoredState }>(plan: (content: StoredRows) => Plan): Promise<Plan> {
-    const { database, sealing, hubId } = this.#context;
-    // If this hub can't learn whether it was committed, it hears of it as the others do, when the database is back.
-    const planned = await database.write([RESTORED], async (sql) => {
-      await lockForRestore(sql);
-      const decided = plan(await checkRows(await readTables(sql), sealing));
-      await new RestoreWriter(sql, sealing).apply(decided.state, hubId);
-      return decided;
-    });
-    if (planned === null) throw new Failure('unexpected', 'the restore was not written');
-    return planned;
-  }
+/** See `BackupStore.restore`. @param hubId the hub that restores */
+export async function restoreSite<Plan extends { readonly state: RestoredState }>(
+  database: SiteDatabase,
+  sealing: Sealing,
+  hubId: string,
+  plan: (content: StoredRows) => Plan,
+): Promise<Plan> {
+  // If this hub can't learn whether it was committed, it hears of it as the others do, when the database is back.
+  const planned = await database.write([RESTORED], async (sql) => {
+    await lockForRestore(sql);
+    const decided = plan(await checkRows(await readTables(sql), sealing));
+    await new RestoreWriter(sql, sealing).apply(decided.state, hubId);
+    return decided;
+  });
+  if (planned === null) throw new Failure('unexpected', 'the restore was not written');
+  return planned;
 }
 
 /**
@@ -82,11 +63,6 @@ async function lockForRestore(sql: Statements): Promise<void> {
   await sql.run('LOCK TABLE connections, appliances, grants, sessions, settings IN SHARE ROW EXCLUSIVE MODE');
 }
 
-/** How many rows are read in one statement: each must end before its timeout, also on a slow network. */
-const PAGE_ROWS = 500;
-
-const GRANT_COLUMNS = 'connection, generation, sealed, attempt, doubt, refused, distrusted, misconfigured';
-
 /** The rows of a site's tables, as they are stored. */
 interface TableRows {
   readonly settings: readonly SettingRow[];
@@ -99,11 +75,16 @@ interface TableRows {
 /** Reads all rows that a backup contains. Call it in a transaction that sees them as they are at one moment. */
 async function readTables(sql: Statements): Promise<TableRows> {
   return {
-    settings: await readTable<SettingRow>(sql, 'settings', 'name', 'name, sealed'),
-    connections: await readTable<ConnectionRow>(sql, 'connections', 'id', 'id, name, portal, scope, sealed'),
-    appliances: await readTable<ApplianceRow>(sql, 'appliances', 'id', 'id, name, client_id, connection, sealed'),
-    grants: await readTable<GrantRow>(sql, 'grants', 'connection', GRANT_COLUMNS),
-    sessions: await readTable<SessionRow>(sql, 'sessions', 'hash', 'number, hash, appliance, device, sealed'),
+    settings: await sql.all<SettingRow>('SELECT name, sealed FROM settings ORDER BY name'),
+    connections: await sql.all<ConnectionRow>('SELECT id, name, portal, scope, sealed FROM connections ORDER BY id'),
+    appliances: await sql.all<ApplianceRow>(
+      'SELECT id, name, client_id, connection, sealed FROM appliances ORDER BY id',
+    ),
+    grants: await sql.all<GrantRow>(
+      `SELECT connection, generation, sealed, attempt, doubt, refused, distrusted, misconfigured
+       FROM grants ORDER BY connection`,
+    ),
+    sessions: await sql.all<SessionRow>('SELECT number, hash, appliance, device, sealed FROM sessions ORDER BY number'),
   };
 }
 
@@ -131,25 +112,7 @@ async function checkRows(tables: TableRows, sealing: Sealing): Promise<StoredRow
     connections,
     appliances,
     grants: new Map(grants.map((row) => [row.connection, row])),
-    sessions: sessions.filter((row) => !unreadable.has(sessionOf(row))).sort((a, b) => a.number - b.number),
+    sessions: sessions.filter((row) => !unreadable.has(sessionOf(row))),
     unreadable,
   };
-}
-
-/** @param key a column of texts that identifies a row, and is among `columns` */
-async function readTable<Row>(
-  sql: Statements,
-  table: string,
-  key: keyof Row & string,
-  columns: string,
-): Promise<Row[]> {
-  const rows: Row[] = [];
-  for (;;) {
-    const page = await sql.all<Row>(
-      `SELECT ${columns} FROM ${table} WHERE ${key} > $1 ORDER BY ${key} LIMIT ${PAGE_ROWS}`,
-      rows.at(-1)?.[key] ?? '',
-    );
-    rows.push(...page);
-    if (page.length < PAGE_ROWS) return rows;
-  }
 }

@@ -158,22 +158,3 @@ test('no connections pile up while commits wait for a standby that does not answ
   for (const hub of [a, b, c]) expect(await hub.grants.get(id)).toMatchObject({ attempt: null });
   expect(await a.grants.beginAttempt(sampleGrant(), attempt)).toMatchObject({ kind: 'begun' });
 }, 400_000);
-
-test('a hub that gets no further connection goes on with those that it has', async () => {
-  await using server = await startPostgres({ tls: false });
-  const database = await server.createDatabase();
-  await using hub = await openSiteStore(siteAddress(database), HUB_A);
-  let outages = 0;
-  hub.watch({
-    outage: () => {
-      outages += 1;
-    },
-  });
-  await server.sql(
-    'postgres',
-    `ALTER ROLE ${database.user} CONNECTION LIMIT ${await countConnections(server, database.name)};`,
-  );
-  await Promise.all([1, 2, 3, 4, 5, 6].map((number) => hub.settings.save({ [`setting ${number}`]: 'a value' })));
-  expect(await hub.settings.get('setting 6')).toBe('a value');
-  expect(outages).toBe(0);
-});

@@ -3,14 +3,11 @@ import type { Clock, Timers } from '../../../core/clock.ts';
 import { Failure, messageOf } from '../../../core/failure.ts';
 import type { Random } from '../../../core/random.ts';
 import { type DatabaseAddress, DatabaseSockets, MAX_CONNECTIONS, openPool } from './connections.ts';
-import { isConflict, isOutage, isServerError, isServerFull, isTimeout, storeFailure } from './errors.ts';
+import { isConflict, isOutage, isServerError, isTimeout, storeFailure } from './errors.ts';
 import { inTransaction, type Statements, sqlOf } from './sql.ts';
 
 /** How long a write is repeated, or its outcome asked for, in ms. */
 const WRITE_TIME = 12_000;
-/** How long a hub waits for one of its own connections if the server permits no more, in ms, and how often it tries. */
-const FULL_SERVER_WAIT = 5000;
-const FULL_SERVER_PAUSE = 100;
 /** The pause before the outcome is asked for again, in ms. */
 const OUTCOME_RETRY_INTERVAL = 300;
 /** The news of a row that takes the place of a transaction that was not committed. */
@@ -46,8 +43,6 @@ interface Outage {
 export class SiteDatabase implements AsyncDisposable {
   readonly #options: DatabaseOptions;
   #pool: Pool;
-  /** The one before {@link renewConnections}, whose connections are closed. */
-  #formerPool: Pool | null = null;
   readonly #sockets = new DatabaseSockets();
   #outage: Outage | null = null;
   #outageListener: () => void = () => undefined;
@@ -88,9 +83,8 @@ export class SiteDatabase implements AsyncDisposable {
 
   /** From now on new connections are used: those of before may lead to a server that was replaced, or that hangs. */
   renewConnections(): void {
-    this.#formerPool = this.#pool;
+    void this.#pool.end().catch(() => undefined);
     this.#pool = openPool(this.#options.address, this.#options.hubId, this.#sockets);
-    void this.#formerPool.end().catch(() => undefined);
   }
 
   /** From now on reads and writes are tried again. */
@@ -101,16 +95,6 @@ export class SiteDatabase implements AsyncDisposable {
   /** Reads. @throws Failure `store_unreadable` */
   read<Result>(work: (sql: Statements) => Promise<Result>): Promise<Result> {
     return this.#attempt('store_unreadable', () => this.run(work));
-  }
-
-  /** Reads several tables as they are at one moment. @throws Failure `store_unreadable` */
-  readAtOnce<Result>(work: (sql: Statements) => Promise<Result>): Promise<Result> {
-    return this.read(async (sql) => {
-      await sql.run('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
-      const result = await work(sql);
-      await sql.run('COMMIT');
-      return result;
-    });
   }
 
   /**
@@ -151,7 +135,7 @@ export class SiteDatabase implements AsyncDisposable {
 
   /** Runs statements on a connection of the pool. @throws the errors of `pg` */
   async run<Result>(work: (sql: Statements, client: PoolClient) => Promise<Result>): Promise<Result> {
-    const client = await this.#connect();
+    const client = await this.#pool.connect();
     try {
       const result = await work(sqlOf(client), client);
       client.release();
@@ -160,22 +144,6 @@ export class SiteDatabase implements AsyncDisposable {
       // A connection in an unknown state is closed, and an open transaction ends with it.
       client.release(true);
       throw error;
-    }
-  }
-
-  /** A connection; if the server permits no more, one of those that the hub has, as soon as it is free. */
-  async #connect(): Promise<PoolClient> {
-    const { clock, timers } = this.#options;
-    const deadline = clock.now().uptime + FULL_SERVER_WAIT;
-    for (;;) {
-      try {
-        return await this.#pool.connect();
-      } catch (error) {
-        const own = this.#pool.totalCount + (this.#formerPool?.totalCount ?? 0);
-        const mayPass = isServerFull(error) && own > 0 && clock.now().uptime < deadline;
-        if (!mayPass) throw error;
-        await timers.sleep(FULL_SERVER_PAUSE);
-      }
     }
   }
 

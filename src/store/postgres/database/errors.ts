@@ -54,11 +54,6 @@ export function isConflict(error: unknown): boolean {
   return error instanceof DatabaseError && matches(error, CONFLICTS);
 }
 
-/** Whether the server, or what the user may have of it, has no connection left. */
-export function isServerFull(error: unknown): boolean {
-  return error instanceof DatabaseError && error.code === '53300';
-}
-
 export function isTimeout(error: unknown): boolean {
   return error instanceof DatabaseError && matches(error, TIMEOUTS);
 }

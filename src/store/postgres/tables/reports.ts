@@ -6,6 +6,7 @@ import {
   type StoredHistoryEntry,
 } from '../../../core/reports/history.ts';
 import {
+  type HistoryRow,
   MAX_MERGE_CANDIDATES,
   NUMBER_LIMIT,
   readHistoryRows,
@@ -16,9 +17,6 @@ import {
 } from '../../rows/report-rows.ts';
 import type { SiteDatabase } from '../database/database.ts';
 import type { Statements } from '../database/sql.ts';
-
-/** Named, because a prepared `SELECT *` fails when a newer hub has added a column. */
-const HISTORY_COLUMNS = 'connection, number, kind, why, first, last, count';
 
 /** The histories of a site. They have transactions of their own: only SQLite adds them to others, to spare the SD card. */
 export class SiteHistory implements HistoryStore {
@@ -33,73 +31,53 @@ export class SiteHistory implements HistoryStore {
   setSource(): void {}
 
   async lines(connection: string): Promise<StoredHistoryEntry[]> {
-    const rows = await this.#database.read((sql) =>
-      sql.all<unknown>(
-        `SELECT ${HISTORY_COLUMNS} FROM (SELECT ${HISTORY_COLUMNS} FROM history WHERE connection = $1
-           ORDER BY number DESC LIMIT $2) AS newest ORDER BY number`,
-        ...[connection, MAX_HISTORY_ENTRIES],
-      ),
-    );
-    return readHistoryRows(rows).map(toHistoryLine);
+    const rows = await this.#database.read((sql) => readNewest(sql, connection, MAX_HISTORY_ENTRIES));
+    return rows.map(toHistoryLine);
   }
 
   async add(lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void> {
     await this.#database.write([], async (sql) => {
-      // Two hubs that add lines to the same history do it one after the other.
-      const found = await sql.all<{ id: string }>(
-        'SELECT id FROM connections WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE',
-        [...lines.keys()],
-      );
-      await this.#addLines(sql, new Map(found.map(({ id }) => [id, lines.get(id) ?? []])));
+      for (const [connection, added] of lines) {
+        // Two hubs that add lines to the same history do it one after the other.
+        const found = await sql.run('SELECT FROM connections WHERE id = $1 FOR NO KEY UPDATE', connection);
+        if (found > 0) for (const line of added) await addLine(sql, connection, line);
+      }
       return true;
     });
   }
+}
 
-  async #addLines(sql: Statements, lines: ReadonlyMap<string, readonly StoredHistoryEntry[]>): Promise<void> {
-    const stored = readHistoryRows(
-      await sql.all<unknown>(
-        `SELECT ${HISTORY_COLUMNS} FROM (
-           SELECT ${HISTORY_COLUMNS}, row_number() OVER (PARTITION BY connection ORDER BY number DESC) AS rank
-           FROM history WHERE connection = ANY ($1)) AS ranked
-         WHERE rank <= $2 ORDER BY connection, number`,
-        ...[[...lines.keys()], MAX_MERGE_CANDIDATES],
-      ),
-    );
-    const byConnection = Map.groupBy(stored, ({ connection }) => connection);
-    const changed = [...lines].flatMap(([connection, added]) => {
-      const rows = byConnection.get(connection) ?? [];
-      const before = rows.map(toHistoryLine);
-      const last = rows.at(-1)?.number ?? 0;
-      let after: readonly StoredHistoryEntry[] = before;
-      for (const line of added) {
-        const { index, line: placed } = placeHistoryEntry(after, line);
-        after = after.toSpliced(index, 1, placed);
-      }
-      return after.flatMap((line, index) => {
-        const number = rows[index]?.number ?? last + 1 + index - rows.length;
-        return line === before[index] ? [] : [{ connection, number, line }];
-      });
-    });
-    const column = <Value>(of: (each: (typeof changed)[number]) => Value) => changed.map(of);
+/** The newest lines of a connection, the oldest of them first. */
+async function readNewest(sql: Statements, connection: string, limit: number): Promise<HistoryRow[]> {
+  const rows = await sql.all<unknown>(
+    'SELECT * FROM history WHERE connection = $1 ORDER BY number DESC LIMIT $2',
+    ...[connection, limit],
+  );
+  return readHistoryRows(rows).toReversed();
+}
+
+async function addLine(sql: Statements, connection: string, added: StoredHistoryEntry): Promise<void> {
+  const rows = await readNewest(sql, connection, MAX_MERGE_CANDIDATES);
+  const { index, line } = placeHistoryEntry(rows.map(toHistoryLine), added);
+  const row = rows[index];
+  if (row !== undefined) {
     await sql.run(
-      `INSERT INTO history (connection, number, kind, why, first, last, count)
-       SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[])
-       ON CONFLICT (connection, number) DO UPDATE SET first = excluded.first, last = excluded.last, count = excluded.count`,
-      column(({ connection }) => connection),
-      column(({ number }) => number),
-      column(({ line }) => line.kind),
-      column(({ line }) => whyColumn(line)),
-      column(({ line }) => line.first),
-      column(({ line }) => line.last),
-      column(({ line }) => line.count),
+      'UPDATE history SET first = $1, last = $2, count = $3 WHERE connection = $4 AND number = $5',
+      ...[line.first, line.last, line.count, connection, row.number],
     );
-    await sql.run(
-      `DELETE FROM history USING unnest($1::text[]) AS changed (id)
-       WHERE connection = changed.id AND (number >= $3 OR number <= (SELECT number FROM history
-         WHERE connection = changed.id AND number < $3 ORDER BY number DESC LIMIT 1 OFFSET $2))`,
-      ...[[...lines.keys()], MAX_HISTORY_ENTRIES, NUMBER_LIMIT],
-    );
+    return;
   }
+  await sql.run('DELETE FROM history WHERE connection = $1 AND number >= $2', connection, NUMBER_LIMIT);
+  await sql.run(
+    `INSERT INTO history (connection, number, kind, why, first, last, count)
+     SELECT $1, coalesce(max(number), 0) + 1, $2, $3, $4::bigint, $5::bigint, $6::bigint FROM history WHERE connection = $1`,
+    ...[connection, line.kind, whyColumn(line), line.first, line.last, line.count],
+  );
+  await sql.run(
+    `DELETE FROM history WHERE connection = $1 AND number <=
+       (SELECT number FROM history WHERE connection = $1 ORDER BY number DESC LIMIT 1 OFFSET $2)`,
+    ...[connection, MAX_HISTORY_ENTRIES],
+  );
 }
 
 /** How many tokens each hub of a site has issued. */
