@@ -9,7 +9,7 @@ import { readSetting, type SettingRow } from '../rows/setting-row.ts';
 import type { DatabaseAddress } from './database/connections.ts';
 import { SiteDatabase } from './database/database.ts';
 import { startFailure } from './database/errors.ts';
-import { processOf, SiteConnection } from './database/site-connection.ts';
+import { SiteConnection } from './database/site-connection.ts';
 import { inTransaction, type Statements } from './database/sql.ts';
 import { SiteClocks } from './link/clocks.ts';
 import { SiteLink } from './link/site-link.ts';
@@ -51,7 +51,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const opening = parts.use(new AsyncDisposableStack());
     opening.use(connection);
     await connection.lockStartup(clock, timers);
-    const server = await prepare(options, database, connection, clocks);
+    const server = await prepare(options, database, clocks);
     opening.move();
     const settings = new SiteSettings(database, sealing, hubId);
     await settings.replace({ [KEY_CHECK_SETTING]: null }, { [KEY_CHECK_SETTING]: 'ok' });
@@ -74,31 +74,19 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   }
 }
 
-/**
- * Prepares the database for this hub. Another connection than this one waits for the commits: if the server hangs in
- * one, its locks must not outlive it.
- * @returns the server, see {@link checkServer}
- */
-async function prepare(
+/** Prepares the database for this hub. @returns the server, see {@link checkServer} */
+function prepare(
   { hubId, sealing }: PostgresStoreOptions,
   database: SiteDatabase,
-  connection: SiteConnection,
   clocks: SiteClocks,
 ): Promise<string> {
-  const processes: number[] = [];
-  try {
-    return await database.run(async (sql, client) => {
-      processes.push(processOf(client));
-      await inTransaction(sql, prepareSiteSchema);
-      await checkKey(sql, sealing);
-      const { server } = await inTransaction(sql, () => checkServer(sql, hubId, null));
-      await clocks.synchronize(sql);
-      return server;
-    });
-  } catch (error) {
-    await connection.terminateProcesses(processes, hubId).catch(() => undefined);
-    throw error;
-  }
+  return database.run(async (sql) => {
+    await inTransaction(sql, prepareSiteSchema);
+    await checkKey(sql, sealing);
+    const { server } = await inTransaction(sql, () => checkServer(sql, hubId, null));
+    await clocks.synchronize(sql);
+    return server;
+  });
 }
 
 /** @throws Failure `store_key_wrong` */

@@ -1,5 +1,5 @@
 import type { Appliance } from '../../core/appliances/appliance.ts';
-import { type Session, surplusSessions } from '../../core/appliances/session.ts';
+import type { Session } from '../../core/appliances/session.ts';
 import type { Connection } from '../../core/connections/connection.ts';
 import { Failure } from '../../core/failure.ts';
 import type { Grant } from '../../core/grants/grant.ts';
@@ -7,11 +7,12 @@ import { HUB_ID, HUB_SETTINGS } from '../../core/site.ts';
 import type { RestoredState } from '../backup/backup-store.ts';
 import type { Sealing } from '../keys/sealing.ts';
 import { toGrantRow } from '../rows/grant-row.ts';
-import { toApplianceRow, toConnectionRow } from '../rows/registry-rows.ts';
-import { nullIfDamaged } from '../rows/schemas.ts';
-import { readSession, type SessionRow, toSessionRow } from '../rows/session-row.ts';
-import { toSettingRow } from '../rows/setting-row.ts';
+import { toApplianceRow } from '../rows/registry-rows.ts';
+import { toSessionRow } from '../rows/session-row.ts';
 import type { Statements } from './database/sql.ts';
+import { insertAppliance, insertConnection } from './tables/registry.ts';
+import { dropSurplusSessions } from './tables/sessions.ts';
+import { saveSetting } from './tables/settings.ts';
 import { NO_ATTEMPT } from './tables/site-grant-row.ts';
 
 /**
@@ -42,7 +43,7 @@ export class RestoreWriter {
     await sql.run('DELETE FROM appliances WHERE id = ANY ($1)', [...state.removedAppliances]);
     await sql.run('DELETE FROM connections WHERE id = ANY ($1)', [...state.removedConnections]);
     for (const [name, value] of state.settings) {
-      if (!HUB_SETTINGS.has(name)) await this.#saveSetting(name, value);
+      if (!HUB_SETTINGS.has(name)) await saveSetting(sql, name, value, this.#sealing, hubId);
     }
     await this.#addConnections(state.connections);
     for (const appliance of state.movedAppliances) await this.#updateAppliance(appliance);
@@ -53,43 +54,23 @@ export class RestoreWriter {
     await this.#claimHubId(state.settings.get('hub_id'), hubId);
   }
 
-  async #saveSetting(name: string, value: string): Promise<void> {
-    const { sealed } = toSettingRow(name, value, this.#sealing);
-    await this.#sql.run(
-      'INSERT INTO settings (name, sealed) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed',
-      ...[name, sealed],
-    );
-  }
-
   async #addConnections(connections: readonly Connection[]): Promise<void> {
     for (const connection of connections) {
-      const { id, name, portal, scope, sealed } = toConnectionRow(connection, this.#sealing);
-      const added = await this.#sql.run(
-        `INSERT INTO connections (id, name, portal, scope, sealed, revision)
-         VALUES ($1, $2, $3, $4, $5, ${REVISION}) ON CONFLICT DO NOTHING`,
-        ...[id, name, portal, scope, sealed],
+      if (await insertConnection(this.#sql, connection, this.#sealing, REVISION)) continue;
+      throw new Failure(
+        'appliance_exists',
+        `two connections have the name ${connection.name}: rename one, make a new backup, and restore that`,
       );
-      if (added === 0)
-        throw new Failure(
-          'appliance_exists',
-          `two connections have the name ${name}: rename one, make a new backup, and restore that`,
-        );
     }
   }
 
   async #addAppliances(appliances: readonly Appliance[]): Promise<void> {
     for (const appliance of appliances) {
-      const { id, name, client_id, connection, sealed } = toApplianceRow(appliance, this.#sealing);
-      const added = await this.#sql.run(
-        `INSERT INTO appliances (id, name, client_id, connection, sealed, revision)
-         VALUES ($1, $2, $3, $4, $5, ${REVISION}) ON CONFLICT DO NOTHING`,
-        ...[id, name, client_id, connection, sealed],
+      if (await insertAppliance(this.#sql, appliance, this.#sealing, REVISION)) continue;
+      throw new Failure(
+        'appliance_exists',
+        `two appliances have the name or the client_id of ${appliance.name}: rename or remove one, make a new backup, and restore that`,
       );
-      if (added === 0)
-        throw new Failure(
-          'appliance_exists',
-          `two appliances have the name or the client_id of ${name}: rename or remove one, make a new backup, and restore that`,
-        );
     }
   }
 
@@ -132,14 +113,7 @@ export class RestoreWriter {
       );
       number += 1;
     }
-    const rows = await this.#sql.all<SessionRow>(
-      'SELECT number, hash, appliance, device, sealed FROM sessions ORDER BY number',
-    );
-    const surplus = surplusSessions(rows.flatMap((row) => nullIfDamaged(() => readSession(row, this.#sealing)) ?? []));
-    await this.#sql.run(
-      'DELETE FROM sessions WHERE hash = ANY ($1)',
-      surplus.map(({ hash }) => hash),
-    );
+    await dropSurplusSessions(this.#sql, this.#sealing);
   }
 
   /**
@@ -154,10 +128,6 @@ export class RestoreWriter {
       ...[wanted, hubId],
     );
     if (claimed === 0) return;
-    await this.#sql.run(
-      `INSERT INTO hub_settings (hub, name, sealed) VALUES ($1, 'hub_id', $2)
-       ON CONFLICT (hub, name) DO UPDATE SET sealed = excluded.sealed`,
-      ...[hubId, toSettingRow('hub_id', wanted, this.#sealing, hubId).sealed],
-    );
+    await saveSetting(this.#sql, 'hub_id', wanted, this.#sealing, hubId);
   }
 }

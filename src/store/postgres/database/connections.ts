@@ -6,6 +6,7 @@ import { withTimeout } from '../../../system/clock.ts';
 
 /** How to connect to the database of a site. */
 export interface DatabaseAddress {
+  /** A host name or an IP address without brackets, or the absolute path of the directory of a Unix socket. */
   readonly host: string;
   readonly port: number;
   readonly user: string;

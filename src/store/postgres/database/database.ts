@@ -1,4 +1,4 @@
-import type { Pool, PoolClient } from 'pg';
+import type { Pool } from 'pg';
 import type { Clock, Timers } from '../../../core/clock.ts';
 import { Failure, messageOf } from '../../../core/failure.ts';
 import type { Random } from '../../../core/random.ts';
@@ -134,10 +134,10 @@ export class SiteDatabase implements AsyncDisposable {
   }
 
   /** Runs statements on a connection of the pool. @throws the errors of `pg` */
-  async run<Result>(work: (sql: Statements, client: PoolClient) => Promise<Result>): Promise<Result> {
+  async run<Result>(work: (sql: Statements) => Promise<Result>): Promise<Result> {
     const client = await this.#pool.connect();
     try {
-      const result = await work(sqlOf(client), client);
+      const result = await work(sqlOf(client));
       client.release();
       return result;
     } catch (error) {

@@ -5,18 +5,11 @@ import { isLoopbackHost, urlHost } from '../../../system/addresses.ts';
 import type { DatabaseAddress } from './connections.ts';
 
 /** The address of a site's database, and how the hub signs in there. */
-export interface PostgresUrl {
-  /** A host name or an IP address without brackets, or the absolute path of the directory of a Unix socket. */
-  readonly host: string;
-  readonly port: number;
-  readonly user: string;
+export interface PostgresUrl extends Omit<DatabaseAddress, 'password' | 'tls'> {
   /** Null if the URL has none. */
   readonly password: Secret | null;
-  readonly database: string;
   /** `ca`: the file of the CA to trust, null for the usual ones. Null without TLS, on this machine only. */
   readonly tls: { readonly ca: string | null } | null;
-  /** For messages, without any secret: `database latchkey on db.example:5432`. */
-  readonly description: string;
 }
 
 const DEFAULT_PORT = 5432;
@@ -141,14 +134,9 @@ function invalid(problem: string): Failure {
  * How to connect to the database of a URL.
  * @throws Failure `config_invalid` if the file of the CA can't be read
  */
-export async function readDatabaseAddress(url: PostgresUrl): Promise<DatabaseAddress> {
-  const { host, port, user, password, database, tls, description } = url;
+export async function readDatabaseAddress({ password, tls, ...rest }: PostgresUrl): Promise<DatabaseAddress> {
   return {
-    host,
-    port,
-    user,
-    database,
-    description,
+    ...rest,
     password: password?.reveal(),
     tls: tls && { ca: tls.ca === null ? undefined : await readCaFile(tls.ca) },
   };

@@ -1,4 +1,4 @@
-import type { Client, ClientBase } from 'pg';
+import type { Client } from 'pg';
 import type { Clock, Timers } from '../../../core/clock.ts';
 import { Failure } from '../../../core/failure.ts';
 import { type DatabaseAddress, DatabaseSockets, newClient, SCHEMA } from './connections.ts';
@@ -8,10 +8,10 @@ import { type Statements, sqlOf } from './sql.ts';
 
 /** How long a hub waits until another connection with its id is gone, in ms: a server notices a cut one after 25 s. */
 const HUB_ID_WAIT = 60_000;
-const HUB_ID_PAUSE = 1000;
-/** How long a hub waits at once while another one starts, in ms, and how often it tries meanwhile. */
+/** How long a hub waits at once while another one starts, in ms. */
 const STARTUP_WAIT = 10_000;
-const STARTUP_PAUSE = 200;
+/** How often it tries meanwhile, in ms. */
+const LOCK_PAUSE = 200;
 /** The oldest server that can do what is used here: `xid8` and its functions. */
 export const MIN_SERVER_VERSION = 130_000;
 /** The spaces of advisory locks: of hub ids, and of a site that starts. */
@@ -24,8 +24,6 @@ export interface SiteConnectionOptions {
   readonly hubId: string;
   readonly clock: Clock;
   readonly timers: Timers;
-  /** Processes of the server that served this hub before, and may not have noticed the end of their connections. */
-  readonly formerProcesses?: readonly number[];
 }
 
 /** What a connection tells. */
@@ -55,11 +53,16 @@ export class SiteConnection implements AsyncDisposable {
 
   /**
    * Connects, and takes the lock on the hub's id.
+   * @param formerProcess the process of the server that served the hub's former connection: it may not have noticed the
+   * end of that
    * @throws Failure as {@link assertUsable}, `store_locked` if another hub has the same id; the errors
    * of `pg`
    */
-  static async open(options: SiteConnectionOptions, events: SiteConnectionEvents): Promise<SiteConnection> {
-    const { address, hubId, clock, timers, formerProcesses = [] } = options;
+  static async open(
+    { address, hubId, clock, timers }: SiteConnectionOptions,
+    events: SiteConnectionEvents,
+    formerProcess: number | null = null,
+  ): Promise<SiteConnection> {
     const sockets = new DatabaseSockets();
     const client = newClient(address, hubId, { sockets });
     const connection = new SiteConnection(client, sockets, timers);
@@ -71,7 +74,7 @@ export class SiteConnection implements AsyncDisposable {
     try {
       await client.connect();
       await connection.#checkServer();
-      await connection.terminateProcesses(formerProcesses, hubId);
+      await connection.#terminate(formerProcess, hubId);
       await connection.#lockHubId(hubId, clock, timers);
       await client.query(`LISTEN ${CHANNEL}`);
       return connection;
@@ -83,14 +86,13 @@ export class SiteConnection implements AsyncDisposable {
 
   /** The process of the server that serves the connection. */
   get process(): number {
-    return processOf(this.#client);
+    return (this.#client as { processID?: number }).processID ?? 0;
   }
 
-  /** Ends processes that serve former connections of this hub. */
-  async terminateProcesses(processes: readonly number[], hubId: string): Promise<void> {
+  async #terminate(process: number | null, hubId: string): Promise<void> {
     await this.sql.run(
-      'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = ANY ($1) AND application_name = $2',
-      ...[processes, hubId],
+      'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND application_name = $2',
+      ...[process, hubId],
     );
   }
 
@@ -99,11 +101,8 @@ export class SiteConnection implements AsyncDisposable {
    * @throws Failure `database_unavailable` if that takes long: another hub may hang
    */
   async lockStartup(clock: Clock, timers: Timers): Promise<void> {
-    const until = clock.now().uptime + STARTUP_WAIT;
-    while (!(await this.#tryLock(STARTUP_LOCK, ''))) {
-      if (clock.now().uptime >= until) throw new Failure('database_unavailable', await this.#startingHub());
-      await timers.sleep(STARTUP_PAUSE);
-    }
+    const isLocked = await this.#lock(STARTUP_LOCK, '', STARTUP_WAIT, clock, timers);
+    if (!isLocked) throw new Failure('database_unavailable', await this.#startingHub());
   }
 
   /** Says that another hub starts, and which one. */
@@ -145,25 +144,25 @@ export class SiteConnection implements AsyncDisposable {
   }
 
   async #lockHubId(hubId: string, clock: Clock, timers: Timers): Promise<void> {
-    const until = clock.now().uptime + HUB_ID_WAIT;
-    for (;;) {
-      if (await this.#tryLock(HUB_ID_LOCK, hubId)) return;
-      if (clock.now().uptime >= until) {
-        throw new Failure(
-          'store_locked',
-          `another hub uses the site's database with the id of this hub, ${hubId}: if this hub was copied from it, delete the file hub-id in the state directory of this hub and start it again; otherwise stop the other hub`,
-        );
-      }
-      await timers.sleep(HUB_ID_PAUSE);
-    }
+    if (await this.#lock(HUB_ID_LOCK, hubId, HUB_ID_WAIT, clock, timers)) return;
+    throw new Failure(
+      'store_locked',
+      `another hub uses the site's database with the id of this hub, ${hubId}: if this hub was copied from it, delete the file hub-id in the state directory of this hub and start it again; otherwise stop the other hub`,
+    );
   }
 
-  async #tryLock(space: number, name: string): Promise<boolean> {
-    const [row] = await this.sql.all<{ locked: boolean }>(
-      'SELECT pg_try_advisory_lock($1, hashtext($2)) AS locked',
-      ...[space, name],
-    );
-    return row?.locked === true;
+  /** @param wait how long others may hold it, in ms. @returns false if that was longer */
+  async #lock(space: number, name: string, wait: number, clock: Clock, timers: Timers): Promise<boolean> {
+    const until = clock.now().uptime + wait;
+    for (;;) {
+      const [row] = await this.sql.all<{ locked: boolean }>(
+        'SELECT pg_try_advisory_lock($1, hashtext($2)) AS locked',
+        ...[space, name],
+      );
+      if (row?.locked === true) return true;
+      if (clock.now().uptime >= until) return false;
+      await timers.sleep(LOCK_PAUSE);
+    }
   }
 }
 
@@ -201,9 +200,4 @@ export function assertUsable({ version, number, standby, search_path: searchPath
       'database_unavailable',
       "the server of the site's database is a standby, which can't be written: promote it, or let the URL of store.postgres_file lead to the primary server",
     );
-}
-
-/** The process of the server that serves a connection. */
-export function processOf(client: ClientBase): number {
-  return (client as { processID?: number }).processID ?? 0;
 }

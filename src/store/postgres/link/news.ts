@@ -1,6 +1,5 @@
-import { ALL_NEWS, type SiteNews } from '../../../core/site.ts';
+import type { SiteNews } from '../../../core/site.ts';
 import { SerialQueue } from '../../../system/serial-queue.ts';
-import { FENCE } from '../database/database.ts';
 import type { Statements } from '../database/sql.ts';
 
 /** A hub that has not looked for this long reads everything again, in ms: shorter than rows of `changes` are kept. */
@@ -12,17 +11,8 @@ export const RESTORED = 'restored';
 /** The news that anything may have changed. */
 export const ANYTHING = 'all';
 
-/** News as the store hears them. */
-export interface ParsedNews extends SiteNews {
-  /** A backup was restored, so that everything may have changed. */
-  readonly restored: boolean;
-}
-
-/** Everything may have changed. */
-export const ALL_PARSED_NEWS: ParsedNews = { ...ALL_NEWS, restored: false };
-
 /** The news of some rows, such as `grants/<connection>`. What this version does not know may be anything. */
-export function parseNews(entries: Iterable<string>): ParsedNews {
+export function parseNews(entries: Iterable<string>): SiteNews {
   const ids = {
     connections: new Set<string>(),
     appliances: new Set<string>(),
@@ -31,40 +21,14 @@ export function parseNews(entries: Iterable<string>): ParsedNews {
     grants: new Set<string>(),
     settings: new Set<string>(),
   };
-  const flags = { invites: false, restored: false, all: false };
+  const flags = { invites: false, all: false };
   for (const entry of entries) {
     const [kind = '', ...rest] = entry.split('/');
     if (Object.hasOwn(ids, kind)) ids[kind as keyof typeof ids].add(rest.join('/'));
     else if (kind === 'invites') flags.invites = true;
-    else if (kind !== FENCE) flags.all = true;
-    if (kind === RESTORED) flags.restored = true;
+    else flags.all = true;
   }
   return { ...ids, ...flags };
-}
-
-function union(first: ReadonlySet<string>, second: ReadonlySet<string>): ReadonlySet<string> {
-  return new Set([...first, ...second]);
-}
-
-/** Both together. */
-export function mergeNews(first: ParsedNews, second: ParsedNews): ParsedNews {
-  return {
-    connections: union(first.connections, second.connections),
-    appliances: union(first.appliances, second.appliances),
-    sessions: union(first.sessions, second.sessions),
-    pairings: union(first.pairings, second.pairings),
-    grants: union(first.grants, second.grants),
-    settings: union(first.settings, second.settings),
-    invites: first.invites || second.invites,
-    restored: first.restored || second.restored,
-    all: first.all || second.all,
-  };
-}
-
-/** Whether there is any. */
-export function hasNews(news: SiteNews): boolean {
-  const { connections, appliances, sessions, pairings, grants, settings, invites, all } = news;
-  return invites || all || [connections, appliances, sessions, pairings, grants, settings].some((ids) => ids.size > 0);
 }
 
 /**
@@ -92,9 +56,9 @@ export class ChangeReader {
   /**
    * Looks for changes, after the looks before.
    * @param now on the boot clock, in ms
-   * @returns the news; `all` at the first look
+   * @returns the news, see {@link parseNews}; {@link ANYTHING} at the first look
    */
-  look(sql: Statements, now: number): Promise<ParsedNews> {
+  look(sql: Statements, now: number): Promise<readonly string[]> {
     return this.#looks.run(async () => {
       const since = now - this.#lastLook > MAX_LOOK_GAP ? null : this.#snapshot;
       const [row] = await sql.all<{ snapshot: string; changes: string[][] | null }>(
@@ -107,7 +71,7 @@ export class ChangeReader {
       );
       this.#snapshot = row?.snapshot ?? null;
       this.#lastLook = now;
-      return since === null ? ALL_PARSED_NEWS : parseNews((row?.changes ?? []).flat());
+      return since === null ? [ANYTHING] : (row?.changes ?? []).flat();
     });
   }
 }

@@ -2,11 +2,11 @@ import type { Clock, Timers } from '../../../core/clock.ts';
 import type { OwnSiteEntry, SiteHub, SiteStore, StoreWatcher } from '../../../core/site.ts';
 import { SerialQueue } from '../../../system/serial-queue.ts';
 import { version } from '../../../system/version.ts';
-import type { SiteDatabase } from '../database/database.ts';
-import { processOf, SiteConnection, type SiteConnectionOptions } from '../database/site-connection.ts';
+import { FENCE, type SiteDatabase } from '../database/database.ts';
+import { SiteConnection, type SiteConnectionOptions } from '../database/site-connection.ts';
 import { inTransaction, type Statements } from '../database/sql.ts';
 import type { SiteClocks } from './clocks.ts';
-import { ALL_PARSED_NEWS, ANYTHING, ChangeReader, hasNews, mergeNews, type ParsedNews, parseNews } from './news.ts';
+import { ANYTHING, ChangeReader, parseNews, RESTORED } from './news.ts';
 import { checkServer, cleanUp, readHubs, removeHub, writeHeartbeat } from './site-state.ts';
 
 /** How often a hub looks for news, and says that it is alive, in ms. */
@@ -41,7 +41,8 @@ export class SiteLink implements SiteStore, AsyncDisposable {
   #connection: SiteConnection;
   #hubs: readonly SiteHub[] = [];
   #entry: OwnSiteEntry;
-  #pending = parseNews([]);
+  /** The news that were not delivered yet. */
+  readonly #pending = new Set<string>();
   readonly #deliveries = new SerialQueue();
   readonly #watchers: StoreWatcher[] = [];
   #wasRestored = false;
@@ -55,8 +56,6 @@ export class SiteLink implements SiteStore, AsyncDisposable {
   /** When everything is read again because the database's clock was set, on the boot clock in ms; null for never. */
   #rereadAt: number | null = null;
   #running: Promise<void> = Promise.resolve();
-  /** Processes of the server whose connections this hub has given up. */
-  readonly #formerProcesses = new Set<number>();
 
   /**
    * @param connection is disposed of with the link
@@ -103,7 +102,7 @@ export class SiteLink implements SiteStore, AsyncDisposable {
   watch(watcher: StoreWatcher): void {
     this.#watchers.push(watcher);
     if (this.#wasRestored) watcher.restored?.();
-    this.#deliver(parseNews([]));
+    this.#deliver();
   }
 
   announce(entry: OwnSiteEntry): void {
@@ -171,7 +170,7 @@ export class SiteLink implements SiteStore, AsyncDisposable {
     await this.#look(this.#connection.sql);
     if (this.#rereadAt !== null && now >= this.#rereadAt) {
       this.#rereadAt = null;
-      this.#deliver(ALL_PARSED_NEWS);
+      this.#deliver([ANYTHING]);
     }
     if (now - this.#lastHeartbeat >= HEARTBEAT_INTERVAL) await this.#writeHeartbeat();
   }
@@ -179,14 +178,9 @@ export class SiteLink implements SiteStore, AsyncDisposable {
   /** A heartbeat is committed like anything else, so it shows whether the database can be written. */
   async #writeHeartbeat(): Promise<void> {
     const { database, hubId, clocks, clock } = this.#options;
-    const hubs = await database.run(async (sql, client) => {
-      const process = processOf(client);
-      // A server that hangs keeps the process when this hub has given up the connection.
-      this.#formerProcesses.add(process);
+    const hubs = await database.run(async (sql) => {
       if (await clocks.synchronize(sql)) this.#rereadAt = clock.now().uptime + CLOCK_STEP_DELAY;
-      const seen = await writeHeartbeat(sql, hubId, this.#entry);
-      this.#formerProcesses.delete(process);
-      return seen;
+      return writeHeartbeat(sql, hubId, this.#entry);
     });
     this.#lastHeartbeat = clock.now().uptime;
     const before = livingHubs(this.#hubs);
@@ -197,11 +191,10 @@ export class SiteLink implements SiteStore, AsyncDisposable {
   /** Uses the database again after it could not be used. */
   async #return(): Promise<void> {
     const { database, onReturning, hubId } = this.#options;
-    // The former connection may be one of those that only seem to work.
-    this.#formerProcesses.add(this.#connection.process);
+    // It may only have seemed to work, and still hold the lock.
+    const formerProcess = this.#connection.process;
     await this.#connection[Symbol.asyncDispose]();
-    const formerProcesses = [...this.#formerProcesses];
-    this.#connection = await SiteConnection.open({ ...this.#options, formerProcesses }, this.events);
+    this.#connection = await SiteConnection.open(this.#options, this.events, formerProcess);
     database.renewConnections();
     const lastSeen = this.#hubs.find(({ id }) => id === hubId)?.lastSeen ?? null;
     const former = { server: this.#server, lastSeen };
@@ -209,18 +202,17 @@ export class SiteLink implements SiteStore, AsyncDisposable {
       inTransaction(sql, () => checkServer(sql, hubId, former)),
     );
     await this.#writeHeartbeat();
-    this.#formerProcesses.clear();
     const isOtherServer = server !== this.#server;
     if (isOtherServer) this.#changes.forget();
     this.#server = server;
     const news = await this.#changes.look(this.#connection.sql, this.#options.clock.now().uptime);
     // Another server may have lost what this hub has read.
-    this.#pending = mergeNews(this.#pending, isOtherServer ? ALL_PARSED_NEWS : news);
-    this.#pending = mergeNews(this.#pending, parseNews(await database.endUnknownWrites()));
+    this.#note(isOtherServer ? [ANYTHING] : news);
+    this.#note(await database.endUnknownWrites());
     database.reportReturn();
     await onReturning();
     if (mayHaveLost) await database.write([ANYTHING], async () => true);
-    this.#deliver(parseNews([]));
+    this.#deliver();
     await this.#deliveries.idle;
     for (const watcher of this.#watchers) watcher.returned?.();
   }
@@ -243,20 +235,24 @@ export class SiteLink implements SiteStore, AsyncDisposable {
     this.#deliver(await this.#changes.look(sql, this.#options.clock.now().uptime));
   }
 
+  #note(news: readonly string[]): void {
+    for (const entry of news) if (entry !== FENCE) this.#pending.add(entry);
+  }
+
   /** Delivers news, one after another; those that come meanwhile are delivered together. */
-  #deliver(news: ParsedNews): void {
-    this.#pending = mergeNews(this.#pending, news);
-    if (this.#pending.restored && !this.#wasRestored) {
+  #deliver(news: readonly string[] = []): void {
+    this.#note(news);
+    if (this.#pending.has(RESTORED) && !this.#wasRestored) {
       this.#wasRestored = true;
       for (const watcher of this.#watchers) watcher.restored?.();
     }
     // The hub starts again, and reads everything.
     if (this.#wasRestored && this.#watchers.some(({ restored }) => restored !== undefined)) return;
     void this.#deliveries.run(async () => {
-      const pending = this.#pending;
       const readers = this.#watchers.filter(({ news }) => news !== undefined);
-      if (readers.length === 0 || !hasNews(pending)) return;
-      this.#pending = parseNews([]);
+      if (readers.length === 0 || this.#pending.size === 0) return;
+      const pending = parseNews(this.#pending);
+      this.#pending.clear();
       for (const reader of readers) await reader.news?.(pending).catch(() => undefined);
     });
   }

@@ -113,26 +113,6 @@ export class SiteRegistry implements RegistryStore {
     return true;
   }
 
-  /** Adds a connection, or an appliance. @returns false if its id, name or client_id is taken */
-  async #addConnection(sql: Statements, connection: Connection): Promise<boolean> {
-    const { id, name, portal, scope, sealed } = toConnectionRow(connection, this.#sealing);
-    const count = await sql.run(
-      'INSERT INTO connections (id, name, portal, scope, sealed) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING',
-      ...[id, name, portal, scope, sealed],
-    );
-    return count > 0;
-  }
-
-  async #addAppliance(sql: Statements, appliance: Appliance): Promise<boolean> {
-    const { id, name, client_id, connection, sealed } = toApplianceRow(appliance, this.#sealing);
-    const count = await sql.run(
-      `INSERT INTO appliances (id, name, client_id, connection, sealed)
-       SELECT $1, $2, $3, id, $5 FROM connections WHERE id = $4 ON CONFLICT DO NOTHING`,
-      ...[id, name, client_id, connection, sealed],
-    );
-    return count > 0;
-  }
-
   /** @returns the revision of the row; null if another hub has changed or removed it */
   async #updateAppliance(sql: Statements, appliance: Appliance): Promise<number | null> {
     const { id, name, client_id, connection, sealed } = toApplianceRow(appliance, this.#sealing);
@@ -162,7 +142,7 @@ export class SiteRegistry implements RegistryStore {
     const connections = new Map<string, number>();
     const appliances = new Map<string, number>();
     for (const connection of change.addedConnections ?? []) {
-      if (!(await this.#addConnection(sql, connection))) return null;
+      if (!(await insertConnection(sql, connection, this.#sealing))) return null;
       connections.set(connection.id, FIRST_REVISION);
     }
     for (const connection of change.updatedConnections ?? []) {
@@ -171,7 +151,7 @@ export class SiteRegistry implements RegistryStore {
       connections.set(connection.id, revision);
     }
     for (const appliance of change.addedAppliances ?? []) {
-      if (!(await this.#addAppliance(sql, appliance))) return null;
+      if (!(await insertAppliance(sql, appliance, this.#sealing))) return null;
       appliances.set(appliance.id, FIRST_REVISION);
     }
     for (const appliance of change.updatedAppliances ?? []) {
@@ -189,6 +169,42 @@ export class SiteRegistry implements RegistryStore {
     if (change.usedInvite !== undefined && (await sql.run(REMOVE_INVITE, change.usedInvite)) === 0) return null;
     return { connections, appliances };
   }
+}
+
+/**
+ * Adds a connection, or an appliance, in a transaction.
+ * @param revision of the row, as SQL
+ * @returns false if its id, name or client_id is taken, or there is no such connection
+ */
+export async function insertConnection(
+  sql: Statements,
+  added: Connection,
+  sealing: Sealing,
+  revision = String(FIRST_REVISION),
+): Promise<boolean> {
+  const { id, name, portal, scope, sealed } = toConnectionRow(added, sealing);
+  const count = await sql.run(
+    `INSERT INTO connections (id, name, portal, scope, sealed, revision)
+     VALUES ($1, $2, $3, $4, $5, ${revision}) ON CONFLICT DO NOTHING`,
+    ...[id, name, portal, scope, sealed],
+  );
+  return count > 0;
+}
+
+/** See {@link insertConnection}. */
+export async function insertAppliance(
+  sql: Statements,
+  added: Appliance,
+  sealing: Sealing,
+  revision = String(FIRST_REVISION),
+): Promise<boolean> {
+  const { id, name, client_id, connection, sealed } = toApplianceRow(added, sealing);
+  const count = await sql.run(
+    `INSERT INTO appliances (id, name, client_id, connection, sealed, revision)
+     SELECT $1, $2, $3, id, $5, ${revision} FROM connections WHERE id = $4 ON CONFLICT DO NOTHING`,
+    ...[id, name, client_id, connection, sealed],
+  );
+  return count > 0;
 }
 
 function mark(damaged: Set<string>, id: string, isDamaged: boolean): void {

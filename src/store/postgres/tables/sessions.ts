@@ -48,7 +48,7 @@ export class SiteSessions implements SessionStore {
         ...[hash, device, sealed, appliance],
       );
       if (count === 0) return null;
-      await this.#dropSurplus(sql, appliance);
+      await dropSurplusSessions(sql, this.#sealing, appliance);
       return true;
     });
     return saved !== null;
@@ -65,13 +65,21 @@ export class SiteSessions implements SessionStore {
     );
     return ended !== null;
   }
+}
 
-  async #dropSurplus(sql: Statements, appliance: string): Promise<void> {
-    const rows = await sql.all<SessionRow>(`${SESSIONS} WHERE appliance = $1 ORDER BY number`, appliance);
-    const surplus = surplusSessions(rows.flatMap((row) => nullIfDamaged(() => readSession(row, this.#sealing)) ?? []));
-    await sql.run(
-      'DELETE FROM sessions WHERE hash = ANY ($1)',
-      surplus.map(({ hash }) => hash),
-    );
-  }
+/** Drops the sessions that are more than each appliance may have, in a transaction. @param appliance null for all */
+export async function dropSurplusSessions(
+  sql: Statements,
+  sealing: Sealing,
+  appliance: string | null = null,
+): Promise<void> {
+  const rows = await sql.all<SessionRow>(
+    `${SESSIONS} WHERE $1::text IS NULL OR appliance = $1 ORDER BY number`,
+    appliance,
+  );
+  const surplus = surplusSessions(rows.flatMap((row) => nullIfDamaged(() => readSession(row, sealing)) ?? []));
+  await sql.run(
+    'DELETE FROM sessions WHERE hash = ANY ($1)',
+    surplus.map(({ hash }) => hash),
+  );
 }

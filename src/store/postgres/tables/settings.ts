@@ -33,7 +33,8 @@ export class SiteSettings implements SettingStore {
 
   async save(values: Readonly<Record<string, string>>): Promise<void> {
     await this.#database.write(newsOf(Object.keys(values)), async (sql) => {
-      for (const [name, value] of Object.entries(values)) await this.#saveIn(sql, name, value);
+      for (const [name, value] of Object.entries(values))
+        await saveSetting(sql, name, value, this.#sealing, this.#hubId);
       return true;
     });
   }
@@ -47,28 +48,11 @@ export class SiteSettings implements SettingStore {
       await sql.run('LOCK TABLE settings IN SHARE ROW EXCLUSIVE MODE');
       const stored = await this.#readIn(sql, Object.keys(expected));
       if (Object.entries(expected).some(([name, value]) => (stored.get(name) ?? null) !== value)) return null;
-      for (const [name, value] of Object.entries(values)) await this.#saveIn(sql, name, value);
+      for (const [name, value] of Object.entries(values))
+        await saveSetting(sql, name, value, this.#sealing, this.#hubId);
       return true;
     });
     return replaced !== null;
-  }
-
-  /** Saves a setting in a transaction. */
-  async #saveIn(sql: Statements, name: string, value: string): Promise<void> {
-    const hub = HUB_SETTINGS.has(name) ? this.#hubId : null;
-    const { sealed } = toSettingRow(name, value, this.#sealing, hub);
-    if (hub !== null) {
-      await sql.run(
-        `INSERT INTO hub_settings (hub, name, sealed) VALUES ($1, $2, $3)
-         ON CONFLICT (hub, name) DO UPDATE SET sealed = excluded.sealed`,
-        ...[hub, name, sealed],
-      );
-      return;
-    }
-    await sql.run(
-      'INSERT INTO settings (name, sealed) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed',
-      ...[name, sealed],
-    );
   }
 
   async #readIn(sql: Statements, names: readonly string[]): Promise<ReadonlyMap<string, string>> {
@@ -84,6 +68,30 @@ export class SiteSettings implements SettingStore {
       }),
     );
   }
+}
+
+/** Saves a setting in a transaction. @param hubId of this hub: some settings are its own */
+export async function saveSetting(
+  sql: Statements,
+  name: string,
+  value: string,
+  sealing: Sealing,
+  hubId: string,
+): Promise<void> {
+  const hub = HUB_SETTINGS.has(name) ? hubId : null;
+  const { sealed } = toSettingRow(name, value, sealing, hub);
+  if (hub !== null) {
+    await sql.run(
+      `INSERT INTO hub_settings (hub, name, sealed) VALUES ($1, $2, $3)
+       ON CONFLICT (hub, name) DO UPDATE SET sealed = excluded.sealed`,
+      ...[hub, name, sealed],
+    );
+    return;
+  }
+  await sql.run(
+    'INSERT INTO settings (name, sealed) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed',
+    ...[name, sealed],
+  );
 }
 
 function newsOf(names: readonly string[]): string[] {
