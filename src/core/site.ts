@@ -25,8 +25,8 @@ export const HUB_SETTINGS: ReadonlySet<string> = new Set([
  * What other hubs of a site have changed; ids, or names of settings. What is listed may also be unchanged or removed.
  */
 export interface SiteNews {
-  readonly connections: ReadonlySet<string>;
-  readonly appliances: ReadonlySet<string>;
+  /** Whether connections or appliances have changed. */
+  readonly registry: boolean;
   /** Ids of appliances whose sessions have changed. */
   readonly sessions: ReadonlySet<string>;
   readonly pairings: ReadonlySet<string>;
@@ -41,8 +41,7 @@ export interface SiteNews {
 
 /** Everything may have changed. */
 export const ALL_NEWS: SiteNews = {
-  connections: new Set(),
-  appliances: new Set(),
+  registry: false,
   sessions: new Set(),
   pairings: new Set(),
   grants: new Set(),

@@ -100,10 +100,8 @@ export interface SettingStore {
 export interface RegistryStore {
   /** Ids of appliances that can't authenticate, because their entry can't be read: remove and add them again. */
   readonly damagedAppliances: ReadonlySet<string>;
-  /** @param ids left out: all of them */
-  connections(ids?: ReadonlySet<string>): Promise<Connection[]>;
-  /** @param ids left out: all of them */
-  appliances(ids?: ReadonlySet<string>): Promise<Appliance[]>;
+  connections(): Promise<Connection[]>;
+  appliances(): Promise<Appliance[]>;
   /**
    * Writes changes in one transaction, all of them or none.
    * @returns false if a name or a client_id is taken, something to be replaced no longer exists, a connection to be

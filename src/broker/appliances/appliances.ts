@@ -461,13 +461,12 @@ export class Appliances {
 
   /**
    * Takes over what the store has.
-   * @param stored the stored appliances
-   * @param ids those that were looked for; null for all
+   * @param stored all stored appliances
    * @returns the ids of the appliances that no longer exist
    */
-  replace(stored: readonly Appliance[], ids: ReadonlySet<string> | null): string[] {
+  replace(stored: readonly Appliance[]): string[] {
     const found = new Set(stored.map(({ id }) => id));
-    const removed = [...(ids ?? this.#byId.keys())].filter((id) => this.#byId.has(id) && !found.has(id));
+    const removed = [...this.#byId.keys()].filter((id) => !found.has(id));
     const changed = stored.filter((appliance) => !isDeepStrictEqual(this.#byId.get(appliance.id), appliance));
     this.#applyInMemory({ updatedAppliances: changed, removedAppliances: removed });
     return removed;

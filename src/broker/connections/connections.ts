@@ -207,13 +207,12 @@ export class Connections {
 
   /**
    * Takes over what the store has.
-   * @param stored the stored connections
-   * @param ids those that were looked for; null for all
+   * @param stored all stored connections
    * @returns the ids of the connections that no longer exist
    */
-  replace(stored: readonly Connection[], ids: ReadonlySet<string> | null): string[] {
+  replace(stored: readonly Connection[]): string[] {
     const found = new Set(stored.map(({ id }) => id));
-    const removed = [...(ids ?? this.#byId.keys())].filter((id) => this.#byId.has(id) && !found.has(id));
+    const removed = [...this.#byId.keys()].filter((id) => !found.has(id));
     this.#apply({ updatedConnections: stored, removedConnections: removed });
     return removed;
   }

@@ -1,6 +1,4 @@
-import { type Appliance, connectionIds as connectionIdsOf } from '../../core/appliances/appliance.ts';
 import type { Clock, Timers } from '../../core/clock.ts';
-import type { Connection } from '../../core/connections/connection.ts';
 import { messageOf } from '../../core/failure.ts';
 import { ALL_NEWS, type SiteNews } from '../../core/site.ts';
 import { withTimeout } from '../../system/clock.ts';
@@ -120,7 +118,7 @@ export class NewsApplier implements AsyncDisposable {
 
   async #apply(news: SiteNews): Promise<void> {
     if (this.#ended) return;
-    const { store, connections, appliances, sessions, registrations, access, notices, grants, pairings } = this.#parts;
+    const { sessions, registrations, access, notices, grants, pairings } = this.#parts;
     let isComplete = true;
     // An error in one part must not keep the others from what they need to know, such as a removed appliance.
     const run = async (part: NewsPart, work: () => Promise<void>) => {
@@ -134,10 +132,10 @@ export class NewsApplier implements AsyncDisposable {
     };
     const { all } = news;
     let removed: RemovedRecords = { connections: [], appliances: [] };
-    const isRegistryAffected = all || news.connections.size + news.appliances.size > 0;
+    const isRegistryAffected = all || news.registry;
     if (isRegistryAffected) {
       await run('registry', async () => {
-        removed = await applyRegistryNews(news, { store, connections, appliances });
+        removed = await applyRegistryNews(this.#parts);
       });
     }
     if (isRegistryAffected || all || news.sessions.size > 0) {
@@ -201,53 +199,20 @@ interface RemovedRecords {
   readonly appliances: readonly string[];
 }
 
-/** What {@link applyRegistryNews} works with. */
-interface RegistryNewsContext {
-  readonly store: Pick<BrokerStore, 'registry'>;
-  readonly connections: Connections;
-  readonly appliances: Appliances;
-}
-
-/** What was read of the store; `ids` is null for all. */
-interface ReadRecords {
-  readonly connections: { readonly stored: readonly Connection[]; readonly ids: ReadonlySet<string> | null };
-  readonly appliances: { readonly stored: readonly Appliance[]; readonly ids: ReadonlySet<string> | null };
-}
-
 /**
- * Takes over the connections and appliances that other hubs have changed, all of them at one moment.
- * @returns what they have removed
+ * Takes over the connections and appliances of the store, all of them at one moment.
+ * @returns what other hubs have removed
  * @throws Failure as the store
  */
-function applyRegistryNews(
-  { connections: connectionIds, appliances: applianceIds, all }: SiteNews,
-  context: RegistryNewsContext,
-): Promise<RemovedRecords> {
-  const { connections, appliances } = context;
+function applyRegistryNews({ store, connections, appliances }: NewsParts): Promise<RemovedRecords> {
   return connections.exclusively(async () => {
-    const read = await readRecords(all ? null : { connectionIds, applianceIds }, context);
-    return {
-      connections: connections.replace(read.connections.stored, read.connections.ids),
-      appliances: appliances.replace(read.appliances.stored, read.appliances.ids),
-    };
+    // The two kinds are read one after the other, so a change in between may leave an appliance without its connection.
+    for (let reads = 1; ; reads++) {
+      const storedAppliances = await store.registry.appliances();
+      const storedConnections = await store.registry.connections();
+      const found = new Set(storedConnections.map(({ id }) => id));
+      if (reads < MAX_READS && !storedAppliances.every(({ connection }) => found.has(connection))) continue;
+      return { connections: connections.replace(storedConnections), appliances: appliances.replace(storedAppliances) };
+    }
   });
-}
-
-/** The two kinds are read one after the other, so a change in between may leave an appliance without its connection. */
-async function readRecords(
-  wanted: { readonly connectionIds: ReadonlySet<string>; readonly applianceIds: ReadonlySet<string> } | null,
-  { store }: RegistryNewsContext,
-): Promise<ReadRecords> {
-  for (let reads = 1; ; reads++) {
-    const foundAppliances = await store.registry.appliances(wanted?.applianceIds);
-    // Also those that an appliance uses now: they may be newer than the news.
-    const connectionIds = wanted && new Set([...wanted.connectionIds, ...foundAppliances.flatMap(connectionIdsOf)]);
-    const foundConnections = await store.registry.connections(connectionIds ?? undefined);
-    const found = new Set(foundConnections.map(({ id }) => id));
-    if (reads < MAX_READS && !foundAppliances.every(({ connection }) => found.has(connection))) continue;
-    return {
-      connections: { stored: foundConnections, ids: connectionIds },
-      appliances: { stored: foundAppliances, ids: wanted?.applianceIds ?? null },
-    };
-  }
 }

@@ -67,8 +67,8 @@ export class SqliteStore extends DatabaseFile implements Store, BackupStore {
 
   readonly registry: RegistryStore = {
     damagedAppliances: this.#appliances.damaged,
-    connections: async (ids) => this.#connections.all().filter(({ id }) => ids?.has(id) ?? true),
-    appliances: async (ids) => this.#appliances.all().filter(({ id }) => ids?.has(id) ?? true),
+    connections: async () => this.#connections.all(),
+    appliances: async () => this.#appliances.all(),
     save: async (change) => {
       const { removedAppliances = [], removedConnections = [] } = change;
       for (const id of removedConnections) this.commits.stopExpecting(id);

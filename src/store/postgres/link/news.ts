@@ -14,18 +14,16 @@ export const ANYTHING = 'all';
 /** The news of some rows, such as `grants/<connection>`. What this version does not know may be anything. */
 export function parseNews(entries: Iterable<string>): SiteNews {
   const ids = {
-    connections: new Set<string>(),
-    appliances: new Set<string>(),
     sessions: new Set<string>(),
     pairings: new Set<string>(),
     grants: new Set<string>(),
     settings: new Set<string>(),
   };
-  const flags = { invites: false, all: false };
+  const flags = { registry: false, invites: false, all: false };
   for (const entry of entries) {
     const [kind = '', ...rest] = entry.split('/');
     if (Object.hasOwn(ids, kind)) ids[kind as keyof typeof ids].add(rest.join('/'));
-    else if (kind === 'invites') flags.invites = true;
+    else if (kind === 'registry' || kind === 'invites') flags[kind] = true;
     else flags.all = true;
   }
   return { ...ids, ...flags };

@@ -12,7 +12,7 @@ import {
   unreadableAppliance,
   unreadableConnection,
 } from '../../rows/registry-rows.ts';
-import { nullIfDamaged, unmarkMissing } from '../../rows/schemas.ts';
+import { nullIfDamaged } from '../../rows/schemas.ts';
 import type { SiteDatabase } from '../database/database.ts';
 import { isDuplicate } from '../database/errors.ts';
 import type { Statements } from '../database/sql.ts';
@@ -50,11 +50,11 @@ export class SiteRegistry implements RegistryStore {
     this.#onRemoved = onRemoved;
   }
 
-  async connections(ids?: ReadonlySet<string>): Promise<Connection[]> {
+  async connections(): Promise<Connection[]> {
     const query =
       'SELECT id, name, portal, scope, sealed, revision FROM connections WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY name';
     const rows = await this.#connectionRevisions.read(
-      ids ?? null,
+      null,
       (wanted) => this.#database.read((sql) => sql.all<Revised<ConnectionRow>>(query, wanted && [...wanted])),
       ({ id }) => id,
     );
@@ -63,36 +63,30 @@ export class SiteRegistry implements RegistryStore {
     );
   }
 
-  async appliances(ids?: ReadonlySet<string>): Promise<Appliance[]> {
+  async appliances(): Promise<Appliance[]> {
     const query =
       'SELECT id, name, client_id, connection, sealed, revision FROM appliances WHERE $1::text[] IS NULL OR id = ANY ($1) ORDER BY name';
     const rows = await this.#applianceRevisions.read(
-      ids ?? null,
+      null,
       (wanted) => this.#database.read((sql) => sql.all<Revised<ApplianceRow>>(query, wanted && [...wanted])),
       ({ id }) => id,
     );
-    unmarkMissing(
-      this.damagedAppliances,
-      ids ?? null,
-      rows.map(({ id }) => id),
-    );
+    this.damagedAppliances.clear();
     return this.#clocks.translateRead(
       rows.map(({ revision: _, ...row }) => {
         const appliance = nullIfDamaged(() => readAppliance(row, this.#sealing));
-        mark(this.damagedAppliances, row.id, appliance === null);
+        if (appliance === null) this.damagedAppliances.add(row.id);
         return appliance ?? unreadableAppliance(row);
       }),
     );
   }
 
   async save(change: RegistryChange): Promise<boolean> {
-    const { addedConnections = [], updatedConnections = [], addedAppliances = [], updatedAppliances = [] } = change;
     const { removedAppliances = [], removedConnections = [], usedInvite } = change;
     const news = [
-      ...[...addedConnections, ...updatedConnections].map(({ id }) => `connections/${id}`),
-      ...[...addedAppliances, ...updatedAppliances].map(({ id }) => `appliances/${id}`),
-      ...removedAppliances.flatMap((id) => [`appliances/${id}`, `sessions/${id}`]),
-      ...removedConnections.flatMap((id) => [`connections/${id}`, `grants/${id}`]),
+      'registry',
+      ...removedAppliances.map((id) => `sessions/${id}`),
+      ...removedConnections.map((id) => `grants/${id}`),
       ...(usedInvite === undefined ? [] : ['invites']),
     ];
     const written = await this.#database
@@ -205,9 +199,4 @@ export async function insertAppliance(
     ...[id, name, client_id, connection, sealed],
   );
   return count > 0;
-}
-
-function mark(damaged: Set<string>, id: string, isDamaged: boolean): void {
-  if (isDamaged) damaged.add(id);
-  else damaged.delete(id);
 }
