@@ -1,6 +1,4 @@
 import { expect, test } from 'vitest';
-import { Failure } from '../../src/core/failure.ts';
-import { withMethods } from '../support/store-calls.ts';
 import { startPaired } from './paired-site.ts';
 import { expectSoon } from './site-brokers.ts';
 import { siteServer, useSiteServer } from './site-harness.ts';
@@ -86,35 +84,6 @@ test('a hub that has not heard of a login at another hub revokes nothing of that
   expect(revoked).toBe(0);
   await site.first.broker.grants.delete(id);
   expect(await second.broker.grants.revoke(id, { name: 'wallbox', portal }, late)).toBe(true);
-});
-
-test('a hub writes a rejection once, whether the first try fails or not', async () => {
-  const results: (boolean | 'fails')[] = [];
-  let fails = false;
-  await using site = await startPaired((store) =>
-    withMethods(store, {
-      grants: withMethods(store.grants, {
-        rejectAccessToken: async (...call) => {
-          results.push(fails ? 'fails' : await store.grants.rejectAccessToken(...call));
-          if (fails) throw new Failure('store_unwritable', 'the database is away');
-          return true;
-        },
-      }),
-    }),
-  );
-  const { first, second, id } = site;
-  // The other one would refresh the token, too.
-  await second.kill();
-  const token = () => first.broker.grants.get(id)?.grant.accessToken.reveal() ?? '';
-  await first.broker.grants.reportRejectedToken(id, token());
-  await expectSoon(() => site.generations(first), [2]);
-  fails = true;
-  await first.broker.grants.reportRejectedToken(id, token());
-  fails = false;
-  // Because an appliance rejected the token before it, too, it would be replaced only after a minute.
-  await first.broker.grants.refresh(id);
-  expect(site.generations(first)).toEqual([3]);
-  expect(results).toEqual([true, 'fails', true]);
 });
 
 test('a hub that has a grant in memory goes on with it although its row was damaged', async () => {

@@ -83,27 +83,6 @@ test('tokens that a hub could not write are written as soon as the database is b
   expect((await first.store.grants.get(id))?.grant.generation).toBe(2);
 });
 
-test('the outcome of an attempt that a hub could not write is written when the database is back', async () => {
-  await using site = await startPaired();
-  const { first, second, id } = site;
-  const { promise, resolve: answer } = Promise.withResolvers<void>();
-  const headers = { 'retry-after': '3600' };
-  site.site.portal.fail('token', { kind: 'answer', status: 503, headers, until: promise });
-  const refreshed = first.broker.grants.refresh(id);
-  await expectSoon(() => site.refreshes(), 1);
-  const server = await siteServer();
-  await server.stop('immediate');
-  answer();
-  await refreshed;
-  await server.start();
-  await expectSoon(async () => (await first.store.grants.get(id).catch(() => null))?.attempt, null);
-  await expectSoon(() => second.broker.grants.get(id)?.leasedUntil, null);
-  await first.broker.grants.applyNews(new Set([id]), false);
-  for (const { broker } of [first, second]) expect(broker.grants.get(id)?.grant.doubt).toBeNull();
-  expect(first.broker.grants.get(id)?.health).toMatchObject({ kind: 'failing', problem: { code: 'portal_deferred' } });
-  expect(site.refreshes()).toBe(1);
-});
-
 test.each(['written', 'only in memory'])(
   'new tokens that are %s survive a server that has lost the grant',
   async (where) => {

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { Secret } from '../../../src/core/secret.ts';
 import { instantAt, SAMPLE_LINK, sampleGrant, samplePairing } from '../../core/samples.ts';
 import { HUB_A, HUB_B, openSiteStore, siteAddress, useSiteServer } from '../../site/site-harness.ts';
 import { addAppliance, ownConnection, WALLBOX } from '../../store/test-store.ts';
@@ -45,19 +44,6 @@ describe('connections and appliances', () => {
     expect(await a.registry.save({ updatedConnections: [renamed] })).toBe(true);
     expect(await a.registry.save({ updatedConnections: [renamed] })).toBe(true);
     expect(await b.registry.save({ updatedConnections: [renamed] })).toBe(false);
-  });
-
-  test('the late outcome of an attempt that another hub has ended changes nothing', async () => {
-    await using hubs = await startHubs();
-    const { a, b, sql } = hubs;
-    await a.grants.beginAttempt(sampleGrant(), attempt);
-    await sql("UPDATE grants SET leased_until = clock_timestamp() - interval '1 min';");
-    await b.grants.get(id);
-    const doubt = { lostAt: instantAt(2), sends: 2 };
-    expect(await b.grants.endAttempt({ ...sampleGrant(), doubt })).toBe(true);
-    await a.grants.get(id);
-    expect(await a.grants.endAttempt(sampleGrant())).toBe(false);
-    expect((await a.grants.get(id))?.grant.doubt?.sends).toBe(2);
   });
 
   test('the late tokens of an attempt that another hub has counted as lost are kept, with the doubt', async () => {
@@ -151,19 +137,6 @@ describe('attempts', () => {
       const winner = starts[0]?.kind === 'begun' ? a : b;
       expect(await winner.grants.replace(sampleGrant({ generation: generation + 1 }))).toBe(true);
     }
-  });
-
-  test('tokens that a slow answer brings are kept, although another hub has counted it as lost', async () => {
-    await using hubs = await startHubs();
-    const { a, b, sql } = hubs;
-    await a.grants.beginAttempt(sampleGrant(), attempt);
-    await sql('UPDATE grants SET leased_until = clock_timestamp();');
-    await b.grants.get(id);
-    expect(await b.grants.endAttempt({ ...sampleGrant(), doubt: { lostAt: instantAt(9), sends: 1 } })).toBe(true);
-    await b.grants.beginAttempt(sampleGrant(), attempt);
-    expect(await a.grants.replace(sampleGrant({ generation: 2 }))).toBe(true);
-    expect(await b.grants.replace(sampleGrant({ generation: 2, refreshToken: new Secret('other') }))).toBe(false);
-    expect(await b.grants.get(id)).toMatchObject({ attempt: null, grant: { generation: 2, doubt: null } });
   });
 });
 

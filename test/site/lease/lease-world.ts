@@ -37,13 +37,7 @@ export class LeaseWorld implements WorldParts {
     this.database = new ModelDatabase(defects as Set<never>);
     const { lifetime, grace, retryLostAnswer } = scenario;
     this.portal = new ModelPortal({ lifetime, grace });
-    const context = {
-      database: this.database,
-      portal: this.portal,
-      retryLostAnswer,
-      isPaced: scenario.isPaced === true,
-      defects,
-    };
+    const context = { database: this.database, portal: this.portal, retryLostAnswer, defects };
     this.hubs = { A: new ModelHub('A', context), B: new ModelHub('B', context) };
     this.invariants = new LeaseInvariants(this);
     this.database.onCommit((hub, isNews) => this.#committed(hub as HubName, isNews));
@@ -137,7 +131,6 @@ export class LeaseWorld implements WorldParts {
     }
     if (run.isLoaded && !run.isApplying && !run.connections.isAway && run.news !== 'none') steps.push(`${name} news`);
     if (hub.dueAt !== null && hub.dueAt <= this.time) steps.push(`${name} due`);
-    if (this.portal.turns.some((turn) => turn.hub === name)) steps.push(`${name} turn`);
     return steps;
   }
 
@@ -202,7 +195,6 @@ export class LeaseWorld implements WorldParts {
     else if (what === 'return') void hub.return();
     else if (what === 'news') void hub.applyNews();
     else if (what === 'due') hub.runPlan();
-    else if (what === 'turn') this.portal.beginTurn(hub.name);
     else if (what === 'request') {
       this.#requests += 1;
       void hub.run?.grants.refresh(CONNECTION);
@@ -221,7 +213,6 @@ export class LeaseWorld implements WorldParts {
       this.#fail(hub.name, 'killed');
       this.invariants.killed(hub.name);
       for (const open of openRequests(this, hub.name)) open.isSettled = true;
-      this.portal.forgetTurns(hub.name);
       await hub.kill();
     } else if (what === 'disconnect') {
       this.#fail(hub.name, 'disconnected');

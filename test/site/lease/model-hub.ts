@@ -59,8 +59,6 @@ export interface HubContext {
   readonly database: ModelDatabase;
   readonly portal: ModelPortal;
   readonly retryLostAnswer: LostAnswerRetry;
-  /** Whether a refresh waits for its turn at the portal. */
-  readonly isPaced: boolean;
   readonly defects: ReadonlySet<Defect>;
 }
 
@@ -324,7 +322,7 @@ export class ModelHub {
     run: () => HubRun,
   ): Pick<HubRun, 'grants' | 'imports'> {
     const environment = this.#environment;
-    const { portal, database, retryLostAnswer, isPaced, defects } = this.#context;
+    const { portal, database, retryLostAnswer, defects } = this.#context;
     const hubs = HUBS.map((id) => ({ id, isAlive: true }) as SiteHub);
     const store = {
       grants: defects.has('nothing_is_put_back') ? withMethods(site, { reconcile: async () => {} }) : site,
@@ -342,13 +340,9 @@ export class ModelHub {
     const connectionPortal = {
       name: CONNECTION,
       portal: {
-        prepareTokenRequest: async () => {
-          if (isPaced && !defects.has('turn_after_the_begin')) await portal.turn(this.name);
-          return null;
-        },
+        prepareTokenRequest: async () => null,
         refresh: async (token, maySend = () => true) => {
           const begun = database.begun(this.name);
-          if (defects.has('turn_after_the_begin')) await portal.turn(this.name);
           return portal.refresh(this.name, token, begun, maySend);
         },
         revoke: async (tokens) =>

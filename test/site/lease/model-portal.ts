@@ -73,30 +73,8 @@ export class ModelPortal {
     imported: new TokenFamily('imported'),
   };
   readonly requests: RefreshRequest[] = [];
-  /** The refreshes that wait for their turn, in order. */
-  turns: { readonly hub: string; readonly begin: () => void }[] = [];
-
   constructor(policy: PortalPolicy) {
     this.#policy = policy;
-  }
-
-  /** Resolves when the turn of a refresh has come. */
-  turn(hub: string): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.turns.push({ hub, begin: resolve });
-    return promise;
-  }
-
-  /** The turn of a hub's first refresh that waits has come. */
-  beginTurn(hub: string): void {
-    const next = this.turns.find((one) => one.hub === hub);
-    this.turns = this.turns.filter((one) => one !== next);
-    next?.begin();
-  }
-
-  /** A hub was killed. */
-  forgetTurns(hub: string): void {
-    this.turns = this.turns.filter((one) => one.hub !== hub);
   }
 
   /** How many tokens it has issued. */
@@ -167,8 +145,7 @@ export class ModelPortal {
         ...[hub, begun, token, state, writtenAt, outcome?.kind, [...mishaps].sort(), isSettled, isSaved],
       ],
     );
-    const turns = this.turns.map(({ hub }) => hub);
-    return JSON.stringify([this.families.refresh.state, this.families.imported.state, requests, turns]);
+    return JSON.stringify([this.families.refresh.state, this.families.imported.state, requests]);
   }
 }
 

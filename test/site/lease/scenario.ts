@@ -5,7 +5,6 @@ import type { TableDefect } from './grant-table.ts';
 export type Defect =
   | TableDefect
   | 'portal_client_ignores_deadline'
-  | 'turn_after_the_begin'
   | 'news_applied_over_refresh'
   | 'nothing_is_put_back'
   | 'late_tokens_are_kept';
@@ -35,8 +34,6 @@ export interface LeaseScenario {
   /** Lifetime of access tokens, and for how long a portal repeats an answer; in ms. */
   readonly lifetime: number;
   readonly grace: number;
-  /** Whether each refresh waits for its turn at the portal, before it is written ahead. */
-  readonly isPaced?: boolean;
   /** Steps by which each execution begins; none if left out. */
   readonly opening?: readonly string[];
   readonly defects?: readonly Defect[];

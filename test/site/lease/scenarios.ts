@@ -53,18 +53,6 @@ export const SHORT_SCENARIOS: readonly Row[] = [
   ['with a hub that is killed', { ...ONE_FAULT, faults: ['kill'], opening: ['advance', 'A due', 'A call 1'] }],
   ['with a hub that loses the database', { ...ONE_FAULT, faults: ['disconnect'] }],
   ['with a lost answer', { ...ONE_FAULT, faults: ['lost_answer', 'unreachable'], maxAdvances: 2 }],
-  [
-    'with a portal that is asked one after the other, and a killed hub',
-    {
-      ...QUIET,
-      faults: ['kill'],
-      maxFaults: 1,
-      maxAdvances: 0,
-      maxRequests: 2,
-      isPaced: true,
-      opening: ['A request', 'A turn', 'A call 1', 'A send 0', 'B request', 'A kill'],
-    },
-  ],
   ['with a pause between the check and the write', { ...ONE_FAULT, faults: ['late_write'], maxAdvances: 2 }],
   ['with a promotion that loses new tokens, and a request', LOST_TOKENS],
   ['with a promotion that loses an attempt and its tokens, and a request', LOST_BOTH],

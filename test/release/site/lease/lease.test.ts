@@ -64,7 +64,6 @@ describe('the check of the lease', () => {
     ['begin_drops_doubt', kill, /was sent 1 times, and knows of 0/],
     ['end_drops_doubt', kill, /was sent 1 times, and knows of 0/],
     ['replace_keeps_attempt', requests, /about another refresh token/],
-    ['turn_after_the_begin', { ...requests, isPaced: true }, /waits for its turn with an attempt/],
     ['portal_client_ignores_deadline', pause, /after the time for that/],
     ['news_applied_over_refresh', promotion, /was sent 1 times, and knows of 0/],
     ['nothing_is_put_back', promotion, /not refreshed any more/],
