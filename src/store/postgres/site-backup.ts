@@ -11,7 +11,7 @@ import type { SiteDatabase } from './database/database.ts';
 import { isTimeout } from './database/errors.ts';
 import { inTransaction, type Statements } from './database/sql.ts';
 import { RESTORED } from './link/news.ts';
-import { RestoreWriter } from './restore.ts';
+import { writeRestore } from './restore.ts';
 
 /** The advisory lock of a restore. */
 const RESTORE_LOCK = 0x4c4b_0003;
@@ -35,7 +35,7 @@ export async function restoreSite<Plan extends { readonly state: RestoredState }
   const planned = await database.write([RESTORED], async (sql) => {
     await lockForRestore(sql);
     const decided = plan(await checkRows(await readTables(sql), sealing));
-    await new RestoreWriter(sql, sealing).apply(decided.state, hubId);
+    await writeRestore(sql, sealing, decided.state, hubId);
     return decided;
   });
   if (planned === null) throw new Failure('unexpected', 'the restore was not written');
