@@ -119,7 +119,12 @@ export class GrantReconciliation {
          revision = $8, confirmed = false, attempt = $9, attempt_id = $10, holder = $11, leased_until = excluded.leased_until
        WHERE grants.generation = $13 AND grants.revision = $14`,
       ...[connection, generation, sealed, doubt, refused, distrusted, misconfigured, revision],
-      ...[attempt?.attempt ?? null, attempt?.id ?? null, attempt?.holder ?? null, attempt?.leasedUntil ?? null],
+      ...[
+        attempt?.attempt ?? null,
+        attempt?.attempt_id ?? null,
+        attempt?.holder ?? null,
+        attempt?.leased_until ?? null,
+      ],
       ...[found.generation, found.revision],
     );
     return count > 0;

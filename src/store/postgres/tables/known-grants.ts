@@ -1,18 +1,11 @@
 import { KnownRevisions } from './revisions.ts';
 import { isOlder, type RowVersion, type SiteGrantRow } from './site-grant-row.ts';
 
-/** An open attempt as it is stored. */
-interface OpenAttempt {
-  /** Of the grant. */
-  readonly generation: number;
-  readonly id: string;
-  readonly holder: string;
-  /** The column `attempt`. */
-  readonly attempt: string;
-  /** When its lease ends, in ms since 1970 by the database's clock. */
-  readonly leasedUntil: number;
+/** The open attempt of a row. */
+interface OpenAttempt extends Pick<SiteGrantRow, 'generation' | 'attempt' | 'attempt_id' | 'holder' | 'leased_until'> {
   /**
-   * The same on this hub's boot clock, as it was when this hub first saw the attempt: the database's clock may be set.
+   * When its lease ends on this hub's boot clock, in ms, as it was when this hub first saw the attempt: the database's
+   * clock may be set.
    */
   readonly endsAt: number;
 }
@@ -48,7 +41,8 @@ export class KnownGrants {
     const { connection, generation, revision } = row;
     if (isOlder(row, this.newest(connection))) return true;
     this.#newest.set(connection, { generation, revision });
-    this.#readAttempt(row, endsAt);
+    if (row.attempt_id === null) this.#attempts.delete(connection);
+    else this.#attempts.set(connection, { ...row, endsAt });
     return false;
   }
 
@@ -81,11 +75,5 @@ export class KnownGrants {
   /** What the database has is in use, although this hub knows a newer version. */
   accept(connection: string, version: RowVersion): void {
     this.#newest.set(connection, version);
-  }
-
-  #readAttempt(row: SiteGrantRow, endsAt: number): void {
-    const { connection, generation, attempt_id: id, holder, attempt, leased_until: leasedUntil } = row;
-    if (id === null || holder === null || attempt === null || leasedUntil === null) this.#attempts.delete(connection);
-    else this.#attempts.set(connection, { generation, id, holder, attempt, leasedUntil, endsAt });
   }
 }

@@ -98,8 +98,8 @@ export class RefreshLeases {
       throw error;
     });
     if (begun === null) return null;
-    const { generation, revision, leased_until: leasedUntil } = begun;
-    const attempt = { generation, id: attemptId, holder: hubId, attempt: stored, leasedUntil };
+    const { generation, revision, leased_until } = begun;
+    const attempt = { generation, attempt: stored, attempt_id: attemptId, holder: hubId, leased_until };
     const endsAt = sendBefore - SEND_TIME + REFRESH_LEASE;
     this.#known.began(connection, { generation, revision }, { ...attempt, endsAt });
     this.#open.set(connection, { generation, id: attemptId });
@@ -137,7 +137,7 @@ export class RefreshLeases {
     const { connection, generation, doubt, refused, misconfigured } = grant;
     const open = this.#open.get(connection);
     const isOwn = open?.generation === generation;
-    const attempt = isOwn ? open.id : (this.#known.attempt(connection)?.id ?? null);
+    const attempt = isOwn ? open.id : (this.#known.attempt(connection)?.attempt_id ?? null);
     // Another hub may have ended this hub's attempt: what it has written since then must stay.
     const known = isOwn ? NO_REVISION : this.#known.revisions.get(connection);
     const revision = await this.#context.database.write([`grants/${connection}`], async (sql) => {
@@ -197,7 +197,9 @@ export class RefreshLeases {
     const { clock, clocks } = this.#context;
     const known = this.#known.attempt(connection);
     const end =
-      known?.id === id ? known.endsAt : Math.min(clocks.toUptime(leasedUntil ?? 0), clock.now().uptime + REFRESH_LEASE);
+      known?.attempt_id === id
+        ? known.endsAt
+        : Math.min(clocks.toUptime(leasedUntil ?? 0), clock.now().uptime + REFRESH_LEASE);
     return Math.max(end, this.#noEndBefore);
   }
 }
