@@ -147,13 +147,24 @@ interface ConnectionContext {
 /** How long a person waits for the probes, in ms. */
 const TIMEOUT = 15_000;
 
-/** Probes the origins of these addresses, and compares the hub's clock with that of the first one that reports its time. */
+/** The keys of addresses that can be named as wrong. */
+const WRONG_KEYS = ['base_url', 'frontend_url', 'issuer', 'token_endpoint'] as const;
+
+/**
+ * Probes the origins of these addresses, and compares the hub's clock with that of the first one that reports its time.
+ * If one answers, the internet connection works, so the address of one that can't be reached is wrong.
+ */
 export async function checkConnections(
   addresses: readonly ProbedAddress[],
   { route, wall }: ConnectionContext,
 ): Promise<PortalCheck[]> {
   const probes = await probeOrigins(addresses, { route, wall, signal: AbortSignal.timeout(TIMEOUT) });
-  const connections = probes.map((probe): PortalCheck => ({ name: 'tls', ...describeProbe(probe, wall()) }));
+  const isOnline = probes.some(({ outcome }) => outcome.kind === 'answered');
+  const connections = probes.map((probe): PortalCheck => {
+    const isWrong = isOnline && probe.outcome.kind !== 'answered';
+    const wrongKey = WRONG_KEYS.find((key) => isWrong && probe.key.endsWith(`.${key}`));
+    return { name: 'tls', ...describeProbe(probe, wall()), ...(wrongKey !== undefined && { wrongKey }) };
+  });
   const times = probes.flatMap(({ origin, outcome }) =>
     outcome.kind === 'answered' && outcome.clockAheadMs !== null
       ? [{ origin, ahead: outcome.clockAheadMs, now: wall() }]

@@ -2,28 +2,11 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { loadConfiguration } from '../../src/configuration/configuration.ts';
-import { BrokerHarness } from '../broker/broker-harness.ts';
 import { temporaryFolder } from '../project/checkout.ts';
 
 // Limits that no other test covers; docs/reliability.md lists all limits.
 
 /** Store writes that take no virtual time, because there are thousands. */
-const QUICK = { writeTimes: [0, 0] } as const;
-
-describe('limit on open pairings', () => {
-  it('a hundred appliances can have an open pairing at once, and another one when one has ended', async () => {
-    await using home = await BrokerHarness.start(QUICK);
-    for (let i = 0; i <= 100; i++) await home.addAppliance(`appliance-${i}`);
-    const runs = [];
-    for (let i = 0; i < 100; i++) runs.push(await home.beginPairing(`appliance-${i}`));
-    await expect(home.beginPairing('appliance-100')).rejects.toMatchObject({ code: 'not_allowed' });
-    await home.beginPairing('appliance-7');
-    await home.run.pairings.end(home.run.appliances.get('appliance-7').id);
-    runs.push(await home.beginPairing('appliance-100'));
-    expect(runs.filter(({ isOpen: open }) => open)).toHaveLength(100);
-  });
-});
-
 describe('limits on file sizes', () => {
   it.each(['/dev/zero', 'large'])(
     'a configuration file that is endless or too large is not read (%s)',

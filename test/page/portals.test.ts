@@ -118,11 +118,13 @@ it('a rejected client without a secret is told nothing of a secret', async () =>
   expect(text).not.toContain('client_secret-problem');
 });
 
-it('an address at which something else answers is wrong at its field, and nothing is stored', async () => {
+it('an address at which something else answers, or nothing, is wrong at its field, and nothing is stored', async () => {
   await using other = await startRawServer((socket) => socket.end(httpResponse(404, '{"error":"not_found"}')));
   const { baseUrl, frontendUrl } = emulator;
   for (const [fields, wrong] of [
     [{ base_url: other.origin }, ['base_url']],
+    [{ base_url: 'http://127.0.0.1:9' }, ['base_url']],
+    [{ frontend_url: 'http://127.0.0.1:9' }, ['frontend_url']],
     [{ frontend_url: other.origin }, ['frontend_url']],
     [{ base_url: other.origin, frontend_url: other.origin }, ['base_url', 'frontend_url']],
     [{ cloud: 'other', issuer: other.origin }, ['issuer']],
@@ -130,7 +132,9 @@ it('an address at which something else answers is wrong at its field, and nothin
   ] as const) {
     if (wrong === null) continue;
     const { status, text } = await send('/portals/add', { ...helper(), ...fields });
-    const found = [...text.matchAll(/id="(\w+)-problem">This address answers, but/g)].map(([, key]) => key);
+    const found = [...text.matchAll(/id="(\w+)-problem">The portal does not answer at this address/g)].map(
+      ([, key]) => key,
+    );
     expect([status, found]).toEqual([400, wrong]);
     expect(text).not.toContain('does not accept this client ID');
   }

@@ -25,7 +25,7 @@ export type PortalAddition =
   | { readonly kind: 'added'; readonly checks: readonly PortalCheck[]; readonly reload: PreparedReload }
   /** The problem of each wrong key; that of the secret is `client_secret`. */
   | { readonly kind: 'invalid'; readonly problems: ReadonlyMap<string, string> }
-  /** At the address of each key something else than the portal answers, as its problem says. */
+  /** At the address of each key the portal does not answer, as its problem says. */
   | { readonly kind: 'other_address'; readonly problems: ReadonlyMap<string, string> }
   /** The portal does not accept the client ID with this secret. */
   | { readonly kind: 'client_rejected'; readonly checks: readonly PortalCheck[] };

@@ -38,7 +38,8 @@ export interface PortalCheck {
   readonly detail: string;
   /**
    * The key of the portal's table that is wrong: `client_id` if the portal does not accept the client, and otherwise an
-   * address at which something else answers. Left out if none is known to be wrong.
+   * address at which something else answers, or nothing while another address of the portal does. Left out if none is
+   * known to be wrong.
    */
   readonly wrongKey?: 'client_id' | 'base_url' | 'frontend_url' | 'issuer' | 'token_endpoint';
 }

@@ -51,9 +51,8 @@ export const portal: typeof english.portal = {
   },
   otherAddress: {
     origin:
-      'Diese Adresse antwortet, aber nicht wie erwartet. Vergleichen Sie sie; vielleicht sind die beiden Adressen vertauscht. Es wurde nichts gespeichert.',
-    issuer:
-      'Diese Adresse antwortet, ist aber nicht die eines Portals. Vergleichen Sie sie. Es wurde nichts gespeichert.',
+      'Unter dieser Adresse antwortet das Portal nicht. Vergleichen Sie sie; vielleicht sind die beiden Adressen vertauscht. Es wurde nichts gespeichert.',
+    issuer: 'Unter dieser Adresse antwortet das Portal nicht. Vergleichen Sie sie. Es wurde nichts gespeichert.',
   },
   rejected:
     'Das Portal nimmt diese Client-ID mit diesem Client-Secret nicht an. Vergleichen Sie beide. Es wurde nichts gespeichert.',

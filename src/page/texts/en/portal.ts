@@ -53,11 +53,11 @@ export const portal = {
     origin: 'This is not valid. The address has nothing after its name, such as “https://portal.example”.',
     issuer: 'This is not valid. The address has the form “https://id.example”, without “?” and “#”.',
   },
-  /** Something answers there, but not the portal. */
+  /** Something else answers there, or nothing, while another address of the portal can be reached. */
   otherAddress: {
     origin:
-      'This address answers, but not as it should. Compare it; perhaps the two addresses are swapped. Nothing was stored.',
-    issuer: 'This address answers, but it is not that of a portal. Compare it. Nothing was stored.',
+      'The portal does not answer at this address. Compare it; perhaps the two addresses are swapped. Nothing was stored.',
+    issuer: 'The portal does not answer at this address. Compare it. Nothing was stored.',
   },
   rejected: 'The portal does not accept this client ID with this secret. Compare both. Nothing was stored.',
   rejectedWithoutSecret: 'The portal does not accept this client ID. Compare it. Nothing was stored.',
