@@ -237,7 +237,7 @@ describe('the login of an appliance', () => {
     const name = `wallbox-${made}`;
     const credentials = await hub.addAppliance(name, 'RemoteControl');
     for (const [path, hint] of [
-      [`/appliances/${name}`, 'first add a login that has them. Then choose it here, with “Use other logins”.'],
+      [`/appliances/${name}`, 'first add a login that has them. After that, “Use other logins” is here.'],
       [`/connections/${login}`, 'on the page of an appliance “More”, then “Use other logins”.'],
     ] as const) {
       const { text } = await visitor.get(path);

@@ -564,6 +564,7 @@ describe('several appliances that asked to join', () => {
     const html = page([waiting], { hub: { registrationAsked: 7 } });
     expect(html).toMatch(/7 appliances have asked to join.*Compare the codes/);
     expect(page([waiting], { hub: { registrationAsked: 1 } })).not.toContain('asked to join');
+    expect(page([appliance('car')], { hub: { registrationAsked: 7 } })).not.toContain('asked to join');
   });
 });
 

@@ -100,7 +100,7 @@ export function overviewPage(
     isWaiting,
     body: html`<div class="health" role="status">!${icon(severity)}<h1 id="health">${headline}</h1></div>
 !${renderHubConditions(texts, conditions)}
-!${renderRegistrationWarning(texts, hub)}
+!${renderRegistrationWarning(texts, status)}
 !${portals.length === 0 ? renderCloudChoice(texts, clouds) : renderAdding(texts, session, status)}
 !${cards.length === 0 ? '' : list}
 !${portals.length === 0 ? '' : renderMore(texts, session, hub, ingress !== undefined, now)}
@@ -199,9 +199,11 @@ function renderHubConditions({ states, overview }: Texts, conditions: readonly C
   return html`<section class="stack" aria-label="${overview.hubConditions}">!${items}</section>`;
 }
 
-/** If several appliances have registered, one of them may be a stranger's. */
-function renderRegistrationWarning({ overview }: Texts, { registrationAsked = 0 }: HubStatus): string {
-  if (registrationAsked < 2) return '';
+/** If several appliances have registered, one that waits for approval may be a stranger's. */
+function renderRegistrationWarning({ overview }: Texts, { hub, appliances }: StatusReport): string {
+  const { registrationAsked = 0 } = hub;
+  if (registrationAsked < 2 || appliances.every(({ waitingForApproval }) => waitingForApproval === undefined))
+    return '';
   return html`<p class="notice warn" id="several-asked">!${icon('warn')}<span>${overview.severalRegistered(registrationAsked)}</span></p>`;
 }
 

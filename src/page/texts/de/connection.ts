@@ -73,7 +73,7 @@ export const connectionChoice: typeof english.connectionChoice = {
   otherPermissions:
     'Für andere Berechtigungen fügen Sie eine Anmeldung hinzu, die sie hat, und lassen Sie die Geräte diese nutzen: auf der Seite eines Geräts „Mehr“, dann „Andere Anmeldungen nutzen“. Passwörter bleiben gültig.',
   otherPermissionsHere:
-    'Für andere Berechtigungen fügen Sie zuerst eine Anmeldung hinzu, die sie hat. Wählen Sie diese dann hier mit „Andere Anmeldungen nutzen“. Das Passwort bleibt gültig.',
+    'Für andere Berechtigungen fügen Sie zuerst eine Anmeldung hinzu, die sie hat. Danach steht hier „Andere Anmeldungen nutzen“. Das Passwort bleibt gültig.',
   none: 'Es wurde keine Anmeldung gewählt. Wählen Sie mindestens eine.',
   mismatch: (appliance, wanted, login, offered) =>
     `${appliance} bittet um diese Berechtigungen: ${wanted}. Die Anmeldung „${login}“ gibt andere: ${offered}. Wählen Sie eine Anmeldung mit denselben Berechtigungen oder „Eigene Anmeldung“.`,

@@ -80,7 +80,7 @@ export const connectionChoice = {
     'For other permissions, add a login that has them, and let the appliances use it: on the page of an appliance “More”, then “Use other logins”. Secrets stay valid.',
   /** The same on the page of an appliance, below “More”. */
   otherPermissionsHere:
-    'For other permissions, first add a login that has them. Then choose it here, with “Use other logins”. The secret stays valid.',
+    'For other permissions, first add a login that has them. After that, “Use other logins” is here. The secret stays valid.',
   none: 'No login was chosen. Choose at least one.',
   mismatch: (appliance: string, wanted: string, login: string, offered: string) =>
     `${appliance} asks for these permissions: ${wanted}. The login “${login}” gives others: ${offered}. Choose a login with the same permissions, or “A login of its own”.`,
