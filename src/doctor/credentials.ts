@@ -1,5 +1,5 @@
-import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir, realpath, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { readBoundedFile } from '../system/bounded-file.ts';
 import { type CredentialSource, execProgram } from './systemd-unit.ts';
 
@@ -37,6 +37,36 @@ export async function findChangedCredentials(
 /** The message for credential files that were changed after the start. */
 export function restartNeededText(files: readonly string[]): string {
   return `credentials were changed after the hub was started (${files.join(', ')}): restart it so that it uses them: sudo systemctl restart latchkey`;
+}
+
+/**
+ * What other users can read of the files that the unit loads: each file, and what to do. A file that is open in a
+ * closed directory is not, and one that is encrypted does no harm.
+ */
+export async function findOpenCredentials(sources: readonly CredentialSource[]): Promise<string[]> {
+  const found = sources.map(async ({ path, isEncrypted }) => {
+    if (isEncrypted || !path.startsWith('/')) return [];
+    const files = await readdir(path, { recursive: true }).catch(() => null);
+    const paths = files?.map((name) => join(path, name)) ?? [path];
+    const areOpen = await Promise.all(paths.map(isReadableByOthers));
+    const open = paths.filter((_, index) => areOpen[index]);
+    if (open.length === 0) return [];
+    return [`other users can read ${open.join(', ')}: sudo chmod ${files === null ? '600' : '700'} ${path}`];
+  });
+  return (await Promise.all(found)).flat();
+}
+
+/** Whether a file, and every directory above it, is open to users who are neither its owner nor in its group. */
+async function isReadableByOthers(file: string): Promise<boolean> {
+  let path = await realpath(file).catch(() => null);
+  const found = path === null ? null : await stat(path).catch(() => null);
+  if (path === null || !found?.isFile() || (found.mode & 0o004) === 0) return false;
+  while (path !== '/') {
+    path = dirname(path);
+    const directory = await stat(path).catch(() => null);
+    if (directory === null || (directory.mode & 0o001) === 0) return false;
+  }
+  return true;
 }
 
 /** The file that systemd loaded as this credential; null if it is unknown. */

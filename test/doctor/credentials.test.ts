@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { findChangedCredentials } from '../../src/doctor/credentials.ts';
+import { findChangedCredentials, findOpenCredentials } from '../../src/doctor/credentials.ts';
 import { parseCredentialSources } from '../../src/doctor/systemd-unit.ts';
 import { stateFolder } from '../support/state-folder.ts';
 
@@ -65,6 +65,31 @@ test.skipIf(!isRoot || !existsSync(SYSTEMD_CREDS))(
     expect(await findChangedCredentials(sources, process.env, loaded)).toEqual([credential]);
   },
 );
+
+test('the doctor names the credentials that other users can read, but no open file in a closed directory', async () => {
+  using folder = stateFolder();
+  await chmod(folder.path, 0o755);
+  const { source, credential } = await service(folder.path);
+  const check = () => findOpenCredentials(unit(source, credential));
+  const files = ['home.secret', 'wallbox.secret', 'store.key'].map((name) => join(source, name));
+  for (const file of files) await chmod(file, 0o644);
+  await chmod(source, 0o700);
+  await chmod(credential, 0o600);
+  expect(await check()).toEqual([]);
+  // Without the right to list it, a file can still be read by its name.
+  await chmod(source, 0o711);
+  await chmod(files[0] ?? '', 0o600);
+  expect(await check()).toEqual([expect.stringContaining('wallbox.secret')]);
+  await chmod(source, 0o755);
+  await chmod(credential, 0o644);
+  expect(await check()).toEqual([
+    expect.stringMatching(`^other users can read [^:]*/store.key[^:]*: sudo chmod 700 ${source}$`),
+    `other users can read ${credential}: sudo chmod 600 ${credential}`,
+  ]);
+  expect((await check())[0]).not.toContain('home.secret');
+  const encrypted = parseCredentialSources(`LoadCredentialEncrypted=alone:${credential}\n`);
+  expect(await findOpenCredentials(encrypted)).toEqual([]);
+});
 
 test('a drop-in replaces a credential of the unit with the same name', () => {
   const plain = { id: 'secrets', path: '/etc/latchkey/credentials', isEncrypted: false };

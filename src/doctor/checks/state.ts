@@ -14,7 +14,7 @@ import {
   warn,
 } from '../check-result.ts';
 import { type DoctorContext, isConfigurationKeyValid, isTestMode } from '../context.ts';
-import { findChangedCredentials, restartNeededText } from '../credentials.ts';
+import { findChangedCredentials, findOpenCredentials, restartNeededText } from '../credentials.ts';
 import { findUnreadableFiles } from '../service-access.ts';
 import { loadedCredentialsDirectory } from '../systemd-unit.ts';
 import { conditionResult } from './hub.ts';
@@ -109,11 +109,14 @@ export async function checkConfiguration(context: DoctorContext): Promise<CheckR
   ];
 }
 
-/** Checks whether credentials were changed after the service was started. */
+/** Checks whether other users can read the credentials, and whether they were changed after the service was started. */
 export async function checkCredentials({ unit, env }: DoctorContext): Promise<CheckResults> {
-  if (unit === null || unit.mainPid === 0 || unit.credentials.length === 0) return [];
+  if (unit === null || unit.credentials.length === 0) return [];
+  const open = await findOpenCredentials(unit.credentials);
+  if (open.length > 0) return open.map((text) => fail(text));
+  if (unit.mainPid === 0) return [];
   const changed = await findChangedCredentials(unit.credentials, env, loadedCredentialsDirectory(unit));
   if (changed === null) return permissionDenied('changes of the credentials');
   if (changed.length > 0) return warn(restartNeededText(changed));
-  return ok('the service uses the current credentials');
+  return ok('the service uses the current credentials, and other users can read none of them');
 }
