@@ -16,7 +16,9 @@ let client: HubClient;
 let visitor: PageVisitor;
 setUpOnce(async (parts) => {
   emulator = parts.use(await startPortal({ flows: 'code', redirectRule: 'any', pkce: 'required' }));
-  hub = parts.use(await HubProcess.start({ emulator, here: true, portalType: 'oauth2' }));
+  hub = parts.use(
+    await HubProcess.start({ emulator, here: true, portalType: 'oauth2', portal: 'title = "Nordwind heating"' }),
+  );
   client = parts.use(await HubClient.of(hub));
   visitor = parts.use(await PageVisitor.signedIn(hub));
 });
@@ -86,6 +88,13 @@ function expectPage(response: HubResponse, status: number, text: string): void {
   expect({ status: response.status, text: response.text }).toEqual({ status, text: expect.stringContaining(text) });
   expect(response.headers).toMatchObject({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
 }
+
+it('the button of the login has the title of the only portal', async () => {
+  const { page, name } = await openPairing();
+  expect((await visitor.get(page)).text).toContain('>Log in at “Nordwind heating”<');
+  expect((await visitor.get(page, { 'accept-language': 'de' })).text).toContain('>Bei „Nordwind heating“ anmelden<');
+  await hub.ask((control) => control.request('removeAppliance', { name }));
+});
 
 describe.each(['http', 'https'] as const)('the redirect of an OAuth 2.0 portal over %s', (scheme) => {
   const open = (address: string, language = 'en', browser: Record<string, string> = {}) => {

@@ -66,9 +66,10 @@ export function portalsText(portals: PortalsResponse['portals']): string {
   if (portals.length === 0)
     return `${NO_PORTAL.message}. ${NO_PORTAL.advice}; "latchkey portals --catalogue" lists the presets of known portals`;
   return portals
-    .map(({ name, type, preset, added, login, redirect_uri: redirectUri, reached }) =>
+    .map(({ name, title, type, preset, added, login, redirect_uri: redirectUri, reached }) =>
       alignColumns([
         [name, preset === undefined ? type : `${type}, preset ${preset}`],
+        ...(title === name ? [] : [['  title', printable(title)]]),
         ['  declared', added === true ? 'no: added by a person' : 'by the configuration'],
         ['  login', login === null ? 'not known until the portal is reached' : LOGINS[login]],
         ['  redirect URI', redirectUri === null ? 'none' : printable(redirectUri)],

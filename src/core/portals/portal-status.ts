@@ -20,6 +20,8 @@ export interface PortalLogin {
 /** A configured portal, as people see it. */
 export interface PortalStatus extends PortalLogin {
   readonly name: string;
+  /** What people call it; the name if nothing else is known. */
+  readonly title: string;
   readonly type: 'helper' | 'oauth2';
   /** RFC 3339 UTC: when it last responded in normal service; null if it has not since the daemon was started. */
   readonly reached: string | null;

@@ -117,13 +117,15 @@ export function createPortalAdministration(context: PortalAdministrationContext,
   return {
     portals: () => titlePortals(configured, added.names),
     describePortals: () =>
-      configured.map((portal) => {
+      configured.map((portal, index) => {
         const { name, type } = portal;
+        const { title = name } = titlePortals(configured, added.names)[index] ?? {};
         const { login, redirectUri } = inspectPortal(name).describeLogin();
         const at = reached.get(name);
         const preset = presetOf(portal);
         return {
           name,
+          title,
           type,
           login,
           redirectUri,

@@ -3,7 +3,7 @@ import type { Timers } from '../../core/clock.ts';
 import type { PairedConnection } from '../../core/lan-service.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
 import { findAppliance, type PageServices } from '../administration-view.ts';
-import { pagePathOf, titlesOf } from '../connection-names.ts';
+import { pagePathOf } from '../connection-names.ts';
 import { BROWSER_TOKEN_COOKIE, pathParameter, setCallbackCookie } from '../http.ts';
 import { redirectTo, sendInstallerPage } from '../installer-page.ts';
 import type { AuthenticatedRequest } from '../page-context.ts';
@@ -27,7 +27,10 @@ export function servePairing(
 
   /** A pairing with what people call its portal, its connection and the appliances that use it. */
   async function named(view: PairingView): Promise<PairingView & PairedConnection> {
-    const portal = view.portal && titlesOf(administration.portals())(view.portal);
+    const portals = administration.portals();
+    const at = portals.find(({ name }) => view.portal === null || name === view.portal);
+    // The bare name of the only portal says nothing.
+    const portal = view.portal === null && at?.title === at?.name ? null : (at?.title ?? view.portal);
     return { ...view, portal, ...(await pairedConnection(view.connection)) };
   }
 

@@ -42,7 +42,7 @@ test('portals lists how one logs in at each portal, the redirect URI to register
   await using emulator = await startCloud({ deviceInterval: 1 });
   const cloud = `type = "oauth2"\nissuer = "${emulator.frontendUrl}"\nclient_id = "public-client"`;
   await using hub = await startHub(
-    `[portals.pasted]\n${cloud}\nlogin = "paste"\nredirect_uri = "https://app.example/callback"
+    `[portals.pasted]\n${cloud}\ntitle = "Nordwind heating"\nlogin = "paste"\nredirect_uri = "https://app.example/callback"
 [portals.redirected]\n${cloud}\nlogin = "redirect"
 [portals.ownmachine]\n${cloud}\nlogin = "redirect"\nredirect_uri = "http://localhost:8480/callback"
 [portals.device]\n${cloud}
@@ -54,23 +54,39 @@ client_id = "${emulator.clientId}"\nclient_secret_file = "right.secret"\nredirec
   );
   const callback = `http://127.0.0.1:${hub.httpPort}/callback`;
   const expected = [
-    { name: 'home', type: 'helper', login: 'redirect', redirect_uri: null, reached: null },
-    { name: 'pasted', type: 'oauth2', login: 'paste', redirect_uri: 'https://app.example/callback', reached: null },
-    { name: 'redirected', type: 'oauth2', login: 'redirect', redirect_uri: callback, reached: null },
+    { name: 'home', title: 'home', type: 'helper', login: 'redirect', redirect_uri: null, reached: null },
+    {
+      name: 'pasted',
+      title: 'Nordwind heating',
+      type: 'oauth2',
+      login: 'paste',
+      redirect_uri: 'https://app.example/callback',
+      reached: null,
+    },
+    {
+      name: 'redirected',
+      title: 'redirected',
+      type: 'oauth2',
+      login: 'redirect',
+      redirect_uri: callback,
+      reached: null,
+    },
     {
       name: 'ownmachine',
+      title: 'ownmachine',
       type: 'oauth2',
       login: 'paste',
       redirect_uri: 'http://localhost:8480/callback',
       reached: null,
     },
-    { name: 'device', type: 'oauth2', login: 'device', redirect_uri: null, reached: null },
-    { name: 'unknown', type: 'oauth2', login: null, redirect_uri: callback, reached: null },
-    { name: 'polled', type: 'helper', login: 'poll', redirect_uri: null, reached: null },
+    { name: 'device', title: 'device', type: 'oauth2', login: 'device', redirect_uri: null, reached: null },
+    { name: 'unknown', title: 'unknown', type: 'oauth2', login: null, redirect_uri: callback, reached: null },
+    { name: 'polled', title: 'polled', type: 'helper', login: 'poll', redirect_uri: null, reached: null },
   ];
   expect(await jsonOn(hub, 'portals')).toEqual({ portals: expected });
   const text = (await startOn(hub, 'portals').ended).stdout;
   expect(text).toContain(`\n  redirect URI  ${callback}\n`);
+  expect(text).toContain('  title         Nordwind heating\n');
   expect(text).toContain('  redirect URI  https://app.example/callback\n');
   expect(text).toContain('not since the start');
 
@@ -221,7 +237,14 @@ test('portal add takes the secret from standard input, and removes what it added
   expect(added).toMatchObject({ status: 0, stderr: '' });
   expect(added.stdout).toMatch(/^ok {2}discovery .*\nok {2}client +the portal accepts the hub/s);
   expect(added.stdout).toContain('cloud is added.');
-  const shown = { name: 'cloud', type: 'oauth2', login: 'redirect', reached: null, added: true };
+  const shown = {
+    name: 'cloud',
+    title: expect.any(String),
+    type: 'oauth2',
+    login: 'redirect',
+    reached: null,
+    added: true,
+  };
   const again = await add('the-right-secret', '--json');
   expect(JSON.parse(again.stdout)).toEqual({ ...shown, redirect_uri: `http://127.0.0.1:${hub.httpPort}/callback` });
   expect(await add('another-secret', '--client-id', 'public-client')).toMatchObject({
