@@ -87,7 +87,10 @@ export function setupCodeCommand(): Command {
         printStderr('there is a new setup code, and everybody was signed out of the page');
       }
       if (options.print === true) await printHubLabel(hub, setupCode, options);
-      else if (options.json === true) printJson(setupCode);
+      else if (options.json === true) {
+        const { id, name, ca_fingerprint } = (await hub.request('status')).hub;
+        printJson({ id, name, ca_fingerprint, ...setupCode });
+      }
       else if (process.stdout.isTTY) await showSetupCode(setupCode, options.once !== true);
       else print(options.once === true ? printable(setupCode.sign_in) : setupCode.code);
     });

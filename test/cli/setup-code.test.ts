@@ -30,6 +30,9 @@ test('setup-code prints only the code without a terminal, and with --json one ob
   const { status, stdout, stderr } = await hub.latchkey('setup-code', '--json');
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(JSON.parse(stdout)).toEqual({
+    id: hub.administration.hub.id,
+    name: 'Cellar hub',
+    ca_fingerprint: 'pin-of-the-ca',
     code: 'BCDF-GHJK-LMNP-QRST',
     page: 'https://192.168.1.7:8443/',
     stable_page: 'https://latchkey-1a2b3c.local:8443/',
