@@ -63,7 +63,13 @@ function describeIssue(issue: v.BaseIssue<unknown>): [key: string, problem: stri
   const key = path.join('.') || 'the file';
   if (isUnknownKey(issue)) {
     const keys = allowedKeys(issue);
-    return [key, `unknown key${didYouMean(path.at(-1) ?? '', keys) || `; allowed keys: ${keys.join(', ')}`}`];
+    const unknown = path.at(-1) ?? '';
+    const ofFile = `${unknown}_file`;
+    if (keys.includes(ofFile)) {
+      const where = /^(ca|certificate|jwks)$/.test(unknown) ? '' : ', for the service one in /etc/latchkey/credentials';
+      return [key, `unknown key (did you mean ${ofFile}? It names the file that contains it${where})`];
+    }
+    return [key, `unknown key${didYouMean(unknown, keys) || `; allowed keys: ${keys.join(', ')}`}`];
   }
   if (issue.received === 'undefined') return [key, 'is missing; add it'];
   const [section, , name] = path;

@@ -92,6 +92,13 @@ describe('errors of the configuration file', () => {
   it.for<[toml: string, key: string, ...says: string[]]>([
     ['hub.colour = "x"', 'hub.colour', 'unknown key; allowed keys: name, state_dir, '],
     ['[lann]', 'lann', 'unknown key (did you mean lan?)'],
+    [
+      portal({ client_secret: `"${SECRET}"` }),
+      'portals.home.client_secret',
+      'unknown key (did you mean client_secret_file? It names',
+      '/etc/latchkey/credentials',
+    ],
+    [appliance({ secret: `"${SECRET}"` }), 'appliances.wallbox.secret', 'unknown key (did you mean secret_file?'],
     ['[lights]', 'lights', 'unknown key; allowed keys: hub, store, lan, portals, pairing, connections, appliances'],
     ['pairing.lifetime = "2d"', 'pairing.lifetime', 'found "2d"', 'from "1m" to "24h"'],
     [portal({ scope: '"A"' }), 'portals.home.scope', 'base_url, frontend_url, client_id, client_secret_file'],
@@ -193,6 +200,7 @@ describe('errors of the configuration file', () => {
       const line = await errorMessage(toml);
       expect(line.startsWith(`${file}: ${key}: `), line).toBe(true);
       for (const words of says) expect(line).toContain(words);
+      expect(line).not.toContain(SECRET);
     },
   );
 
