@@ -3,13 +3,15 @@ import type { ControlClient } from '../control/client.ts';
 import type { SetupCodeResponse } from '../control/messages.ts';
 import { formatDuration } from '../core/clock.ts';
 import { howToApplyCorrection } from '../core/portals/identity.ts';
-import { configPathOf, connectHub, LOST_RELOAD, waitForReload } from './hub-connection.ts';
+import {
+  configPathOf,
+  connectHub,
+  LOST_RELOAD,
+  SERVICE_SOCKET,
+  UNIT_TIMEOUT,
+  waitForReload,
+} from './hub-connection.ts';
 import { print, printable, printJson, printStderr, reportFailure } from './terminal/output.ts';
-
-/** The control socket of the systemd service. */
-const SERVICE_SOCKET = '/run/latchkey/control.sock';
-/** How long systemd may take to describe the service, in ms. */
-const UNIT_TIMEOUT = 4000;
 
 /** `latchkey reload` */
 export function reloadCommand(): Command {
@@ -90,8 +92,7 @@ export function setupCodeCommand(): Command {
       else if (options.json === true) {
         const { id, name, ca_fingerprint } = (await hub.request('status')).hub;
         printJson({ id, name, ca_fingerprint, ...setupCode });
-      }
-      else if (process.stdout.isTTY) await showSetupCode(setupCode, options.once !== true);
+      } else if (process.stdout.isTTY) await showSetupCode(setupCode, options.once !== true);
       else print(options.once === true ? printable(setupCode.sign_in) : setupCode.code);
     });
 }

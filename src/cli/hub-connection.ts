@@ -14,11 +14,42 @@ const RESTART_TIMEOUT = 60_000;
 export const LOST_RELOAD =
   'the hub restarted during the reload: its log says why (with systemd: "sudo journalctl -u latchkey")';
 
+/** The control socket of the systemd service. */
+export const SERVICE_SOCKET = '/run/latchkey/control.sock';
+/** How long systemd may take to describe the service, in ms. */
+export const UNIT_TIMEOUT = 4000;
+
 /**
  * Connects to the running hub over its control socket.
  * @throws Failure `hub_not_running`, `not_allowed`
  */
 export async function connectHub(command: Command): Promise<ControlClient> {
+  return connectIfRunning(command).catch(async (error: unknown) => {
+    const isAbsent = error instanceof Failure && error.code === 'hub_not_running';
+    throw (isAbsent && (await serviceFailure(command, error))) || error;
+  });
+}
+
+/** The failure with the state of the service; null if the hub is not one, or it was only stopped. */
+async function serviceFailure(command: Command, cause: unknown): Promise<Failure | null> {
+  const [{ controlSocketCandidates }, { readUnit }] = await Promise.all([
+    import('../configuration/file.ts'),
+    import('../doctor/systemd-unit.ts'),
+  ]);
+  const sockets = await controlSocketCandidates(configPathOf(command), process.env);
+  const unit = sockets.includes(SERVICE_SOCKET) ? await readUnit(AbortSignal.timeout(UNIT_TIMEOUT), process.env) : null;
+  if (unit === null || (unit.activeState === 'inactive' && unit.result === 'success')) return null;
+  const state = `${unit.activeState}${unit.exitStatus === 0 ? '' : `, exit status ${unit.exitStatus}`}`;
+  const advice = '"sudo latchkey doctor" says why, and what to do';
+  return new Failure('hub_not_running', `no hub is running here (the service latchkey: ${state})`, {
+    advice,
+    cause,
+    includesCause: true,
+  });
+}
+
+/** As {@link connectHub}, without asking systemd. */
+async function connectIfRunning(command: Command): Promise<ControlClient> {
   const [{ controlSocketCandidates }, { connectControlClient }] = await Promise.all([
     import('../configuration/file.ts'),
     import('../control/client.ts'),
@@ -48,7 +79,7 @@ export async function waitForRestart(command: Command): Promise<void> {
     await systemTimers.sleep(RESTART_POLL_INTERVAL);
     const passed = clock.now().uptime - begun;
     try {
-      await using hub = await connectHub(command);
+      await using hub = await connectIfRunning(command);
       const { uptime } = (await hub.request('status')).hub;
       if (wasGone || uptime * 1000 <= passed) return;
     } catch (error) {
@@ -63,7 +94,7 @@ export async function waitForReload(id: string, command: Command): Promise<Reloa
   for (let gone = 0; ; ) {
     await systemTimers.sleep(RESTART_POLL_INTERVAL);
     try {
-      await using hub = await connectHub(command);
+      await using hub = await connectIfRunning(command);
       const outcome = await hub.request('reloadOutcome', { id });
       if (outcome.state !== 'under_way') return outcome;
       gone = 0;

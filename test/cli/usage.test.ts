@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { root } from '../project/checkout.ts';
 import { logFolder } from '../support/logs.ts';
+import { stateFolder } from '../support/state-folder.ts';
 import { runLatchkey, runShell, serveFakeAdministration } from './command.ts';
 import { allHelpTexts } from './manual/help-texts.ts';
 
@@ -66,6 +67,26 @@ test.each(['status --json', 'pair a', 'appliance list'])(
     );
   },
 );
+
+test.each([
+  [
+    'failed',
+    'exit-code',
+    78,
+    /^latchkey: no hub is running here \(the service latchkey: failed, exit status 78\): .*doctor/,
+  ],
+  ['activating', 'success', 0, /\(the service latchkey: activating\): .*doctor/],
+  ['inactive', 'success', 0, /"sudo systemctl start latchkey"/],
+])('without a hub, a command says that its service is %s', async (active, result, exit, said) => {
+  using folder = stateFolder();
+  const unit = `LoadState=loaded ActiveState=${active} Result=${result} ExecMainStatus=${exit}`;
+  writeFileSync(join(folder.path, 'systemctl'), `#!/bin/sh\nprintf '%s\\n' ${unit}\n`, { mode: 0o755 });
+  const failed = await runLatchkey(['status'], {
+    LATCHKEY_HUB_CONTROL_SOCKET: '/run/latchkey/control.sock',
+    PATH: `${folder.path}:${process.env['PATH']}`,
+  });
+  expect(failed).toMatchObject({ status: 1, stdout: '', stderr: expect.stringMatching(said) });
+});
 
 test('--config is accepted before and after the name of a command, and overrides LATCHKEY_CONFIG', async () => {
   await using hub = await serveFakeAdministration();
