@@ -68,6 +68,7 @@ export async function readAddedPortals(
       return secret;
     },
     presets: used,
+    invalidKeys: new Set(invalid.keys()),
     report,
   });
   const hasProblem = (name: string) => [...problems.keys()].some((key) => key.startsWith(`portals.${name}.`));

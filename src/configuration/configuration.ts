@@ -159,7 +159,11 @@ export async function readConfiguration(
   const portalNames = Object.keys(isTable(overridden['portals']) ? overridden['portals'] : {});
   const declarationContext = { ...context, portals: portalNames };
   const declaredConnections = readDeclaredConnections(connections, declarationContext);
-  const configuredPortals = await readPortals(portals, { ...context, presets: used });
+  const configuredPortals = await readPortals(portals, {
+    ...context,
+    presets: used,
+    invalidKeys: new Set(problems.keys()),
+  });
   const configuration: Configuration = {
     file: path,
     name: hub.name ?? machineName(env),

@@ -65,6 +65,8 @@ export type PortalConfiguration = HelperPortalConfiguration | OAuth2PortalConfig
 export interface PortalContext extends ReadingContext {
   /** The presets of the portals, by their names. */
   readonly presets: ReadonlyMap<string, UsedPreset>;
+  /** The keys whose values are not valid, and which the tables therefore lack. */
+  readonly invalidKeys: ReadonlySet<string>;
 }
 
 type PortalTable = v.InferOutput<typeof portalSchema>;
@@ -216,7 +218,7 @@ function checkCombination(
   const { issuer, login, client_auth: clientAuth } = table;
   if (table.variables !== undefined && used === undefined)
     context.report(`portals.${name}.variables`, 'needs a preset; remove it, or add the key preset');
-  if (issuer === undefined) {
+  if (issuer === undefined && !context.invalidKeys.has(`portals.${name}.issuer`)) {
     const isDevice = table.device_authorization_endpoint !== undefined;
     const isRedirect = table.authorization_endpoint !== undefined;
     if (table.token_endpoint === undefined) missing('token_endpoint', 'add it, or the issuer of the portal');

@@ -218,6 +218,7 @@ async function configure(preset: Cloud) {
       directory: '/',
       credentialsDirectory: undefined,
       readSecret: async () => new Secret(SECRET),
+      invalidKeys: new Set<string>(),
       presets: new Map([
         ['home', { preset, protocol: resolved.protocol, readAnswer: ODD_ANSWERS[preset.name] ?? null }],
       ]),
