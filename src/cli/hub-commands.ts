@@ -11,6 +11,7 @@ import {
   UNIT_TIMEOUT,
   waitForReload,
 } from './hub-connection.ts';
+import { type LanguageOption, labelTexts, languageOption } from './pair/label-language.ts';
 import { print, printable, printJson, printStderr, reportFailure } from './terminal/output.ts';
 
 /** `latchkey reload` */
@@ -60,7 +61,7 @@ async function startReload(command: Command): Promise<string> {
   return (await hub.request('reload')).reload;
 }
 
-interface SetupCodeOptions {
+interface SetupCodeOptions extends LanguageOption {
   readonly rotate?: boolean;
   readonly once?: boolean;
   /** Make a label for the hub. */
@@ -78,10 +79,15 @@ export function setupCodeCommand(): Command {
     .option('--once', 'print only the one-time address, which an output that is kept may contain')
     .option('--print', 'make a label for the hub, with the code and a QR code of the page')
     .option('--output <file>', 'with --print: the file for the label (default: ID-OF-THE-HUB.svg)')
+    .addOption(languageOption())
     .option('--yes', 'with --print: overwrite an existing file')
     .option('--json', 'print JSON')
     .action(async (options: SetupCodeOptions, command: Command) => {
-      const labelOption = [options.output !== undefined && '--output', options.yes && '--yes'].find(Boolean);
+      const labelOption = [
+        options.output !== undefined && '--output',
+        options.language && '--language',
+        options.yes && '--yes',
+      ].find(Boolean);
       if (labelOption && options.print !== true) command.error(`error: ${labelOption} can only be used with --print`);
       await using hub = await connectHub(command);
       const setupCode = await (options.rotate === true ? hub.request('rotateSetupCode') : hub.request('setupCode'));
@@ -106,7 +112,8 @@ async function printHubLabel(
   const { outputLabel } = await import('./pair/label.ts');
   const { id, name } = (await hub.request('status')).hub;
   const { code, stable_page: link } = setupCode;
-  const content = { title: code, hubName: `Setup code of ${name}`, caption: 'Scan to set up', link, otherLink: null };
+  const { setUp, setupCodeOf } = labelTexts(options);
+  const content = { title: code, hubName: setupCodeOf(name), caption: setUp, link, otherLink: null };
   const file = options.output ?? `${id}.svg`;
   await outputLabel(content, file, options, { code, link, file }, 0o600);
 }

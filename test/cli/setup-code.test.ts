@@ -69,6 +69,12 @@ test('setup-code --print makes a label with the code and a page that outlives th
     for (const one of [stdout, label]) expect(one).toContain(text);
   expect(stdout).toMatch(/^ {2}█▀▀▀▀▀█ .* █▀▀▀▀▀█/m);
   expect(stdout).toContain('https://latchkey-1a2b3c.local:8443/\n');
+  const german = await hub.latchkey('setup-code', '--print', '--output', file, '--yes', '--language', 'de');
+  for (const one of [german.stdout, readFileSync(file, 'utf8')]) {
+    expect(one).toContain('Einrichtungscode von Cellar hub');
+    expect(one).not.toContain('Scan to');
+  }
+  expect(readFileSync(file, 'utf8')).toContain('Zum Einrichten');
   for (const one of [stdout, label]) expect(one).not.toMatch(/sign-in|192\.168/);
   expect(statSync(file).mode & 0o777).toBe(0o600);
 });

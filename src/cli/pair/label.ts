@@ -4,9 +4,10 @@ import { messageOf } from '../../core/failure.ts';
 import { type LabelContent, labelSvg } from '../../system/label.ts';
 import { print, printable, printJson, printStderr, reportFailure } from '../terminal/output.ts';
 import { renderQrCode, renderQrCodeForPaper } from '../terminal/qr-code.ts';
+import { type LanguageOption, labelTexts } from './label-language.ts';
 
 /** Options of `latchkey pair NAME --print`. */
-export interface LabelOptions {
+export interface LabelOptions extends LanguageOption {
   readonly output?: string;
   /** The QR code contains the hub's address instead of its name. */
   readonly byAddress?: boolean;
@@ -27,7 +28,7 @@ export async function printLabel(hub: ControlClient, typed: string, options: Lab
   const isByAddress = options.byAddress === true && byAddress !== null;
   const [link, otherLink] = isByAddress ? [byAddress, label.link] : [label.link, byAddress];
   const file = options.output ?? `latchkey-${name}.svg`;
-  const content = { title, hubName, caption: 'Scan to connect', link, otherLink };
+  const content = { title, hubName, caption: labelTexts(options).connect, link, otherLink };
   await outputLabel(content, file, options, { name, link, other_link: otherLink, file });
 }
 
@@ -39,7 +40,7 @@ export async function printLabel(hub: ControlClient, typed: string, options: Lab
 export async function outputLabel(
   content: LabelContent,
   file: string,
-  options: Pick<LabelOptions, 'yes' | 'json'>,
+  options: Pick<LabelOptions, 'language' | 'yes' | 'json'>,
   json: object,
   mode?: number,
 ): Promise<void> {
@@ -61,6 +62,7 @@ export async function outputLabel(
   const code = process.stdout.isTTY ? renderQrCode(link, process.stdout) : renderQrCodeForPaper(link);
   print(`${printable(title)}\n${printable(hubName)}\n`);
   if (code !== null) print(`${code}\n`);
-  print(`${caption}, or open\n  ${link}${otherLink === null ? '' : `\nor\n  ${otherLink}`}`);
+  const { open, or } = labelTexts(options);
+  print(`${caption}${open}\n  ${link}${otherLink === null ? '' : `\n${or}\n  ${otherLink}`}`);
   printStderr(`the label is in ${file}: print it at 60 by 40 mm`);
 }

@@ -10,9 +10,10 @@ import { connectHub } from '../hub-connection.ts';
 import { parseDurationSeconds } from '../terminal/duration.ts';
 import { print, printable, printJson, printStderr, reportFailure } from '../terminal/output.ts';
 import { pairingFailedText } from './failure-texts.ts';
+import { type LanguageOption, languageOption } from './label-language.ts';
 import { type PairOptions, pairConnection, reportWatchStopped, showPairing } from './pair-connection.ts';
 
-interface Options extends PairOptions {
+interface Options extends PairOptions, LanguageOption {
   readonly all?: boolean;
   readonly print?: boolean;
   readonly output?: string;
@@ -42,19 +43,25 @@ export function pairCommand(): Command {
     .option('--print', "make a label for the appliance's cabinet; scanning it starts a new pairing")
     .option('--output <file>', 'with --print: the file for the label (default: latchkey-NAME.svg)')
     .option('--by-address', "with --print: the QR code contains the hub's current IP address instead of its name")
+    .addOption(languageOption())
     .option('--yes', 'with --print: overwrite an existing file')
     .option('--json', 'print JSON, one object per line')
     .action(pair);
 }
 
 async function pair(name: string | undefined, options: Options, command: Command): Promise<void> {
-  const { all, print, output, byAddress, yes, paste } = options;
+  const { all, print, output, byAddress, language, yes, paste } = options;
   if (all === true && name !== undefined) command.error('error: give a name or --all, not both');
   if (all === true && print === true) command.error('error: --print is for one appliance: give its name');
   if (all !== true && name === undefined) command.error('error: give the name of an appliance, or --all');
   if (paste !== undefined && (name === undefined || print === true))
     command.error('error: --paste is for one pairing that is open: give its name, without --all and --print');
-  const labelOption = [output !== undefined && '--output', byAddress && '--by-address', yes && '--yes'].find(Boolean);
+  const labelOption = [
+    output !== undefined && '--output',
+    byAddress && '--by-address',
+    language && '--language',
+    yes && '--yes',
+  ].find(Boolean);
   if (labelOption && print !== true) command.error(`error: ${labelOption} can only be used with --print`);
   await using hub = await connectHub(command);
   if (name === undefined) return await pairAll(hub, options);

@@ -17,7 +17,10 @@ test('pair --print writes a label of 60 by 40 mm, and names the lasting link and
   expect(stdout).toMatch(/^ {2}█▀▀▀▀▀█ .* █▀▀▀▀▀█/m);
   const label = readFileSync(file, 'utf8');
   expect(label).toMatch(/^<svg [^>]*width="60mm" height="40mm"/);
-  for (const text of ['wallbox', 'Cellar hub']) expect(label).toContain(text);
+  for (const text of ['wallbox', 'Cellar hub', 'Scan to connect']) expect(label).toContain(text);
+  const args = ['pair', 'wallbox', '--print', '--output', file, '--yes', '--language', 'de'];
+  expect((await hub.latchkey(...args)).stdout).toContain('Zum Verbinden scannen, oder öffnen:\n  https://');
+  expect(readFileSync(file, 'utf8')).toContain('Zum Verbinden');
 });
 
 test('pair --print replaces an existing file only with --yes', async () => {
