@@ -26,6 +26,7 @@ const MISTAKES = [
   'follows-redirects',
   'state-file-for-all',
   'basic-without-encoding',
+  'no-state',
   'no-state-check',
   'refresh-per-request',
   'starts-from-environment',
@@ -45,6 +46,7 @@ const MISTAKES = [
   'two-methods',
   'empty-secret',
   'other-redirect',
+  'no-redirect',
   'no-pkce',
   'same-state',
   'no-iss-check',
@@ -312,8 +314,8 @@ async function logInByCode(as: oauth.AuthorizationServer, client: oauth.Client):
   const query = {
     response_type: 'code',
     client_id: client.client_id,
-    redirect_uri: redirectUri,
-    state: expectedState,
+    ...(!makes('no-redirect') && { redirect_uri: redirectUri }),
+    ...(!makes('no-state') && { state: expectedState }),
     ...(makes('asks-for-a-fragment') && { response_mode: 'fragment' }),
     ...(!makes('no-pkce') && {
       code_challenge: await oauth.calculatePKCECodeChallenge(verifier),

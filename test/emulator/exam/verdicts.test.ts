@@ -64,6 +64,20 @@ test('a client that ignores the state is blamed if it has neither PKCE nor the n
   expect(namesOf(withNonce, 'not_applicable')).toEqual(['pkce', ...states]);
 });
 
+test('a client that sends nothing of what a situation compares does not pass it', async () => {
+  const report = await examine(
+    clientWith('no-state', 'no-pkce', 'no-redirect'),
+    'exact-redirect',
+    'pkce',
+    'new-values-for-each-login',
+  );
+  expect(report.results.map(({ verdict, seen }) => [verdict, seen])).toEqual([
+    ['not_applicable', 'the client sends no redirect_uri'],
+    ['failed', 'the authorization URL has no code_challenge'],
+    ['not_applicable', 'the client sends neither a state nor a code_challenge: see the situation "pkce"'],
+  ]);
+});
+
 test('a client may name scopes of OpenID Connect when it refreshes the token that it begins with', async () => {
   const redirectUri = 'http://127.0.0.1:1/callback';
   await using emulator = await startEmulator({ clients: [{ id: 'a-client', redirectUris: [redirectUri] }] });

@@ -108,6 +108,7 @@ export const CODE_FLOW: readonly GroupSituation[] = [
       'RFC 6749, 4.1.3: redirect_uri: "if the "redirect_uri" parameter was included in the authorization request …, and their values MUST be identical"',
     async happens(sitting) {
       const url = await sitting.authorizeUrl();
+      if (!url.searchParams.has('redirect_uri')) doesNotApply('the client sends no redirect_uri');
       await sitting.visit(await sitting.login(url.href));
       await sitting.until('a token request', () => exchanges(sitting)[0]);
       const problem = redirectProblem(sitting);
@@ -137,17 +138,19 @@ export const CODE_FLOW: readonly GroupSituation[] = [
   {
     name: 'new-values-for-each-login',
     ownLogin: true,
-    right: 'each authorization request has a state and a code challenge of its own',
+    right: 'the state, the code challenge and the nonce of a client are new in each authorization request',
     source: 'RFC 7636, 4.1: "The client first creates a code verifier … for each OAuth 2.0 … Authorization Request"',
     async happens(sitting) {
       const first = await sitting.authorizeUrl();
+      const names = ['state', 'code_challenge', 'nonce'].filter((name) => first.searchParams.has(name));
+      if (names.length === 0)
+        doesNotApply('the client sends neither a state nor a code_challenge: see the situation "pkce"');
       await sitting.restart();
       const second = await sitting.authorizeUrl(1);
-      for (const name of ['state', 'code_challenge', 'nonce']) {
-        const value = first.searchParams.get(name);
-        if (value !== null && value === second.searchParams.get(name)) fail(`two logins had the same ${name}`);
+      for (const name of names) {
+        if (first.searchParams.get(name) === second.searchParams.get(name)) fail(`two logins had the same ${name}`);
       }
-      return 'two logins without a common value';
+      return `two logins, each with a new ${names.join(' and a new ')}`;
     },
   },
   forged(
