@@ -111,10 +111,33 @@ function replaceResponse(reply: FastifyReply, fault: ReplacementFault): string {
   return fault.body ?? '';
 }
 
-/** Adds members to the text of a JSON object. Of two members with one name, parsers use the last one. */
+/** Replaces members in the text of a JSON object, or adds them. All texts stay as they are written. */
 function changeMembers(payload: unknown, members: string): unknown {
-  const object = typeof payload === 'string' ? /^(\{.+)\}$/su.exec(payload)?.[1] : undefined;
-  return object === undefined ? payload : `${object},${members.trim().slice(1)}`;
+  if (typeof payload !== 'string' || !/^\{.+\}$/su.test(payload)) return payload;
+  const replaced = new Set(memberTexts(members).map(memberName));
+  const kept = memberTexts(payload).filter((member) => !replaced.has(memberName(member)));
+  return `{${[...kept, members.trim().slice(1, -1)].join(',')}}`;
+}
+
+/** The texts of the members of a JSON object. */
+function memberTexts(object: string): string[] {
+  const texts: string[] = [];
+  let depth = 0;
+  let start = object.indexOf('{') + 1;
+  for (const { 0: token, index } of object.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],]/g)) {
+    if (token === '{' || token === '[') depth += 1;
+    if (token === '}' || token === ']') depth -= 1;
+    if (depth > 1 || (depth === 1 && token !== ',')) continue;
+    texts.push(object.slice(start, index));
+    start = index + 1;
+  }
+  return texts.filter((text) => text.trim() !== '');
+}
+
+/** The name of a member; null if its text has none. */
+function memberName(member: string): unknown {
+  const name = /^\s*("(?:[^"\\]|\\.)*")/.exec(member)?.[1];
+  return name === undefined ? null : JSON.parse(name);
 }
 
 /**

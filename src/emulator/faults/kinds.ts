@@ -127,7 +127,7 @@ export const FAULT_KINDS = {
     { contentType: text(/^[\x20-\x7e]{1,200}$/, 'a media type') },
     { content_type: 'text/plain' },
   ),
-  /** Only JSON objects change. The members are added as they are written, so that a number may have any length. */
+  /** Only JSON objects change. The members arrive as they are written, so that a number may have any length. */
   change_members: defineKind(
     'requests',
     'the response with these members',

@@ -187,10 +187,19 @@ test('a change_members fault replaces members of a JSON response by a text, and 
   emulator.addFault({ endpoint: '*', kind: 'change_members', members: '{"expires_in": -1e400, "x":[[]]}', times: 2 });
   const response = await refreshTokens(emulator, refresh_token);
   const text = await response.text();
-  expect(text).toMatch(/"expires_in":3600,.*,"expires_in": -1e400, "x":\[\[\]\]}$/);
+  expect(text).toMatch(/^\{"access_token":.*,"expires_in": -1e400, "x":\[\[\]\]}$/);
+  // Parsers differ in which one of two members with one name they take.
+  expect(text.match(/"expires_in"/g)).toHaveLength(1);
   expect(JSON.parse(text)).toMatchObject({ token_type: 'bearer', expires_in: -Infinity });
   const page = await get(`${emulator.frontendUrl}/sso/authorize`);
   expect([page.status, await page.text()]).toEqual([400, expect.stringMatching(/<\/html>\s*$/)]);
+});
+
+test('a change_members fault leaves the other members of a response as they are', async ({ emulator }) => {
+  const metadata = async () => (await get(`${emulator.frontendUrl}/.well-known/openid-configuration`)).json();
+  const unfaulted = await metadata();
+  emulator.addFault({ endpoint: 'discovery', kind: 'change_members', members: ' {"a,b":"}","issuer":"x\\""} ' });
+  expect(await metadata()).toEqual({ ...unfaulted, 'a,b': '}', issuer: 'x"' });
 });
 
 test('an oversize fault sends the right response in the given number of bytes', async ({ emulator }) => {
