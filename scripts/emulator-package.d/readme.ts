@@ -19,7 +19,7 @@ export function packageTexts(root: string): ReadonlyMap<string, string> {
   const pages = ['CHANGELOG.md', ...[...FILES].filter((file) => /^docs\/.*\.md$/.test(file))];
   return new Map([
     ['README.md', createReadme(read('docs/emulator.md'))],
-    ...pages.map((file) => [file, localLinks(read(file), posix.dirname(file), (target) => target)] as const),
+    ...pages.map((file) => [file, localLinks(packageText(file, read), posix.dirname(file), (path) => path)] as const),
   ]);
 }
 
@@ -57,20 +57,36 @@ npm install --save-dev FILE            # for the tests of a project
 \`\`\`
 `;
 
+/** A page with the commands of the package. */
+function packageText(file: string, read: (file: string) => string): string {
+  if (!file.startsWith('docs/')) return read(file);
+  return packageCommands(file === PAGE ? readPage(read(file)) : read(file));
+}
+
+function packageCommands(text: string): string {
+  return text.replaceAll(/(?:\.\/scripts\/)?latchkey emulator/g, 'npx latchkey-emulator');
+}
+
+/** docs/emulator.md with the ways to get the package alone. */
+function readPage(page: string): string {
+  return `${page.slice(0, sectionAt(page, GET))}\n${GET_PACKAGE}${page.slice(sectionAt(page, START))}`;
+}
+
+/** @throws Error if the page lacks the section */
+function sectionAt(page: string, heading: string): number {
+  const at = page.indexOf(`\n${heading}\n`);
+  if (at === -1) throw new Error(`${PAGE} has no section "${heading}", which the README of the package needs`);
+  return at;
+}
+
 /**
  * The README of the npm package: the beginning of docs/emulator.md, with the commands and the import of the package.
  * @param page the text of docs/emulator.md
  * @throws Error if the page lacks one of the sections between which the README begins and ends
  */
 function createReadme(page: string): string {
-  const [get, start, end] = [GET, START, END].map((heading) => {
-    const at = page.indexOf(`\n${heading}\n`);
-    if (at === -1) throw new Error(`${PAGE} has no section "${heading}", which the README of the package needs`);
-    return at;
-  });
-  const beginning = `${page.slice(0, get)}\n${GET_PACKAGE}${page.slice(start, end)}`
-    .replaceAll(/(?:\.\/scripts\/)?latchkey emulator/g, 'npx latchkey-emulator')
-    .replace(/^# .*$/m, '# latchkey-emulator');
+  const text = readPage(page);
+  const beginning = packageCommands(text.slice(0, sectionAt(text, END))).replace(/^# .*$/m, '# latchkey-emulator');
   return `${localLinks(beginning, 'docs', (path) => (path === '' ? PAGE : `docs/${path}`)).trim()}
 
 ## More
