@@ -69,7 +69,7 @@ function handleTokenRequest(
   if (!form.has('refresh_token')) return invalidRequest('refresh_token is missing');
   const grantOfToken = portal.grants.findByRefreshToken(client.id, refreshToken);
   if (refreshToken === null || grantOfToken === null || !isIssuedBy(portal, grantOfToken))
-    return invalidGrant('unknown token');
+    return invalidGrant(portal.grants.explainUnknownRefreshToken(form.get('refresh_token')));
   const isBound = isPublic(client) && refreshToken.jkt !== undefined;
   if (isBound && refreshToken.jkt !== jkt) return invalidGrant('the refresh token is bound to another key');
   const wanted = readNarrowerScope(form.get('scope'), grantOfToken.scope, portal.settings);

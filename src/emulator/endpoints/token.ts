@@ -42,7 +42,8 @@ function handleTokenRequest(
   if (grantType === 'refresh_token') {
     if (!form.has('refresh_token')) return invalidRequest('refresh_token is missing');
     const grant = portal.grants.findByRefreshToken(client.id, refreshToken);
-    if (refreshToken === null || grant === null || !isIssuedBy(portal, grant)) return invalidGrant('unknown token');
+    if (refreshToken === null || grant === null || !isIssuedBy(portal, grant))
+      return invalidGrant(portal.grants.explainUnknownRefreshToken(form.get('refresh_token')));
     const outcome = portal.grants.refresh(grant, refreshToken, portal.settings);
     return 'refused' in outcome ? invalidGrant(outcome.refused) : outcome;
   }

@@ -8,7 +8,7 @@ import { accessToken, requestContext } from './request-context.ts';
 /**
  * What the access token in the Authorization header stands for, if it is valid, and if the request proves the key that it is
  * bound to (RFC 9449, 7.1). Otherwise null, and the response is sent (RFC 6750, 3): 401 with a challenge, which names an
- * error only if a token was sent, or 400 for a malformed header.
+ * error only if a token was sent, or 400 for a malformed header. The body says why a token is not valid.
  * @param metadata the address of the metadata of the protected resource (RFC 9728, 5.1), if it has any
  */
 export async function authenticateBearer(
@@ -37,9 +37,17 @@ export async function authenticateBearer(
         ...(metadata === undefined ? [] : [`resource_metadata="${metadata}"`]),
       ].join(', '),
     );
-  const send = (status: number, error: string) => challenge(error).code(status).send({ error });
+  const send = (status: number, error: string, description?: string) =>
+    challenge(error).code(status).send({ error, error_description: description });
+  const problem = () => {
+    if (valid === null) return grants.explainAccessToken(token);
+    if (found === null) return 'the access token is of another issuer';
+    return isBound
+      ? 'the access token is bound to a key, which the request does not prove'
+      : 'the access token is bound to no key: send it as Bearer';
+  };
   if (found !== null && proof !== null && 'refused' in proof) send(401, proof.refused);
-  else if (scheme !== null) send(Number(settings.invalidTokenStatus), 'invalid_token');
+  else if (scheme !== null) send(Number(settings.invalidTokenStatus), 'invalid_token', problem());
   else if (/^(bearer|dpop)\b/i.test(header)) send(400, 'invalid_request');
   else challenge(null).code(401).send({ error: 'unauthorized' });
   return null;

@@ -248,6 +248,24 @@ export class IssuedGrants {
     return { grant, scope, issuedAt, expiresAt: issuedAt + 1000 * lifetime, jkt };
   }
 
+  /** Why an access token is not valid, for its user. It must be one that {@link inspectAccessToken} does not accept. */
+  explainAccessToken(token: string): string {
+    const claims = verifyAccessToken(this.#context, token);
+    if (claims === null && this.verifyRefreshToken(token) !== null)
+      return 'this is a refresh token, not an access token';
+    const grant = this.#grants.get(claims?.grantId ?? '');
+    if (claims === null || grant === undefined) return 'unknown token: it was not issued here, or was changed';
+    if (grant.revoked) return 'the grant was revoked';
+    if (isAccessRevoked(grant, claims.generation)) return 'the access token was revoked';
+    return 'the access token has expired';
+  }
+
+  /** What to say of a refresh token that this emulator has not issued to the client. */
+  explainUnknownRefreshToken(token = ''): string {
+    const isAccessToken = verifyAccessToken(this.#context, token) !== null;
+    return isAccessToken ? 'unknown token: this is an access token, not a refresh token' : 'unknown token';
+  }
+
   /** Records the use of a valid access token, which ends the grace of the refresh token that it was issued for. */
   recordUse(token: string): void {
     const claims = verifyAccessToken(this.#context, token);

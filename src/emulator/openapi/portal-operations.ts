@@ -69,12 +69,16 @@ export const invalidBearer = {
     description: 'The access token is missing or invalid (RFC 6750, 3), or the proof for it (RFC 9449, 7.1)',
     body: v.strictObject({
       error: v.picklist(['unauthorized', 'invalid_token', 'invalid_dpop_proof', 'use_dpop_nonce']),
+      error_description: v.exactOptional(text('Why the access token is invalid')),
     }),
     headers: { 'www-authenticate': 'Bearer' },
   },
   403: {
     description: 'The access token is invalid, with the setting invalid_token_status; or it has not the scope openid',
-    body: v.strictObject({ error: v.picklist(['invalid_token', 'insufficient_scope']) }),
+    body: v.strictObject({
+      error: v.picklist(['invalid_token', 'insufficient_scope']),
+      error_description: v.exactOptional(text('Why the access token is invalid')),
+    }),
     headers: { 'www-authenticate': 'Bearer' },
   },
 } as const;

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { Emulator } from '../../../src/emulator/index.ts';
-import { get, obtainTokens, test, whoami } from '../portal-client.ts';
+import { get, obtainTokens, refreshTokens, test, whoami } from '../portal-client.ts';
 
 async function challenged(emulator: Emulator, authorization?: string): Promise<[number, string | null]> {
   const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
@@ -43,6 +43,26 @@ test('RFC 6750, 3.1: an unknown, expired or revoked token is an invalid_token', 
   expect(await challenged(emulator, `Bearer ${late.refresh_token}`)).toEqual(expected);
   clock.pass(3600);
   expect(await challenged(emulator, `Bearer ${late.access_token}`)).toEqual(expected);
+});
+
+test('the body of a refusal says why an access token is not valid', async ({ emulator, clock }) => {
+  const [first, second] = [await obtainTokens(emulator), await obtainTokens(emulator)];
+  const reason = async (token: string): Promise<unknown> => (await whoami(emulator, token)).json();
+  const refused = (description: string) => ({ error: 'invalid_token', error_description: description });
+  expect(await reason(`${first.access_token}x`)).toEqual(
+    refused('unknown token: it was not issued here, or was changed'),
+  );
+  expect(await reason(first.refresh_token)).toEqual(refused('this is a refresh token, not an access token'));
+  emulator.revoke(emulator.grants()[0]?.id ?? '', 'access_tokens');
+  expect(await reason(first.access_token)).toEqual(refused('the access token was revoked'));
+  emulator.revoke(emulator.grants()[0]?.id ?? '');
+  expect(await reason(first.access_token)).toEqual(refused('the grant was revoked'));
+  clock.pass(3600);
+  expect(await reason(second.access_token)).toEqual(refused('the access token has expired'));
+  expect(await (await refreshTokens(emulator, second.access_token)).json()).toEqual({
+    error: 'invalid_grant',
+    error_description: 'unknown token: this is an access token, not a refresh token',
+  });
 });
 
 test('RFC 6750, 3.1: a malformed Bearer header is an invalid_request with status 400', async ({ emulator }) => {
