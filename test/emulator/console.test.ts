@@ -73,6 +73,7 @@ describe("the emulator's console in a browser", () => {
     expect((await lines(log))[0]).toMatch(/POST token\s*authorization_code · Heater <7>\s*200 OK/);
     expect((await refreshTokens(emulator, 'no-such-token')).status).toBe(400);
     await log.getByText('400 Bad Request').waitFor();
+    await log.locator('summary').getByText('invalid_grant').waitFor();
     await log.locator('summary').first().press('Enter');
     await log.getByText('form: refresh_token').waitFor();
     await expect.poll(async () => (await lines(log)).length).toBe(4);

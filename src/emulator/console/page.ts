@@ -93,6 +93,7 @@ initial settings. Ports and clients stay.</p>
 /** The sections that the page may lead to: those that are never empty. */
 const JUMPS = [
   ['requests', 'Requests'],
+  ['findings', 'Findings'],
   ['grants', 'Grants'],
   ['clock', 'Clock'],
   ['faults', 'Faults'],

@@ -73,9 +73,13 @@ function requestRow(entry: LoggedRequest): HTMLElement {
   const { time, endpoint, client, method, url, query, form, media, authorization, status, fault, answer } = entry;
   const clientText = client === null ? null : clientName(client);
   const faultText = fault === undefined ? null : `fault ${fault}`;
-  const about = [endpoint === 'unknown' ? url : null, form['grant_type'], clientText, faultText].filter(
-    (text) => typeof text === 'string',
-  );
+  const about = [
+    endpoint === 'unknown' ? url : null,
+    form['grant_type'],
+    clientText,
+    faultText,
+    answer['error'],
+  ].filter((text) => typeof text === 'string');
   const facts = createElement('dl', { class: 'facts' }, fact('path', url));
   if (client !== null) facts.append(fact('client', client));
   if (media !== undefined) facts.append(fact('media type', media));
