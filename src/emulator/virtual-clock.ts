@@ -51,7 +51,7 @@ export class VirtualClock {
     const offset = this.#offset + Math.round(1000 * seconds);
     if (!(typeof seconds === 'number' && seconds >= 0 && offset <= 1000 * MAX_OFFSET_SECONDS)) {
       throw new ClockError(
-        `advance: must be a number of seconds, 0 or more, at most ${MAX_OFFSET_SECONDS} in total (found ${seconds})`,
+        `advance: must be a number of seconds, 0 or more, at most ${MAX_OFFSET_SECONDS} in total (found ${typeof seconds === 'string' ? JSON.stringify(seconds) : seconds})`,
       );
     }
     this.#offset = offset;

@@ -54,6 +54,7 @@ test.each<[what: string, args: string[], secret: RegExp]>([
   ['its addresses and credentials in separate lines', [], /client_secret +(?!as given|none)\S+\n/],
   // Its output may be logged.
   ['no secret that it was given', ['--client', `${id}:a-given-secret`], /client_secret +as given\n/],
+  ['all clients', ['--client', 'one:secret', '--client', 'two'], /client_id +one, two\n/],
   [
     'the published client of a profile',
     ['--profile', 'tado'],
@@ -259,7 +260,7 @@ test.each([
   [['--port', '4001', '--frontend-port', '4001'], /--frontend-port: must differ from port \(found 4001\)/],
   [['--client', 'app:'], /--client.*Must be ID:SECRET or ID/],
   [['--on-reuse', 'ignore'], /--on-reuse.*'ignore'.*refuse, revoke-family/],
-  [['--profile', 'tadoo'], /--profile.*'tadoo'.*bmw, daikin, /],
+  [['--profile', 'tadoo'], /--profile.*'tadoo'.*bmw, daikin, .*\(did you mean tado\?\)/],
   [['--ca-file', 'ca.pem'], /--ca-file: needs tls \(found ca.pem without tls\)/],
   [['start'], /unknown command 'start'\n\(There are: exam\)\n/],
   [['examine'], /unknown command 'examine'\n\(Did you mean exam\?\)\n/],

@@ -40,6 +40,7 @@ test('the emulator rejects an invalid advance of its clock, names the member and
     ['{"advance": 1e999}', /^advance: must be .*\(found Infinity\)$/],
   ]);
   expect((await requestEmulatorApi(emulator, 'POST', 'clock', { advance: 1 }, 'text/plain')).status).toBe(400);
+  expect(() => emulator.advance(JSON.parse('"3"'))).toThrow(/^advance: must be .*\(found "3"\)$/);
   expect(() => emulator.advance(Number.NaN)).toThrow(/^advance: must be .*\(found NaN\)$/);
   expect(emulator.clock.offset).toBe(0);
 });

@@ -7,6 +7,7 @@ import { Failure } from '../../core/failure.ts';
 import type { ClientOptions, Emulator, EmulatorOptions, UserOptions } from '../../emulator/index.ts';
 import type { SettingDefinition } from '../../emulator/settings/definitions.ts';
 import { SETTINGS } from '../../emulator/settings/settings.ts';
+import { didYouMean } from '../../system/did-you-mean.ts';
 import { collectText } from '../terminal/collect-text.ts';
 import { parseDurationSeconds, parseNonNegativeInteger } from '../terminal/duration.ts';
 import { print, printJson, printStderr } from '../terminal/output.ts';
@@ -58,7 +59,9 @@ export function emulatorCommand(): Command {
       new Option(
         '--profile <name>',
         'behave at /oauth2/ like this cloud; other options given beside it win (default: none)',
-      ).choices(CLOUD_NAMES),
+      )
+        .choices(CLOUD_NAMES)
+        .argParser(parseProfile),
     )
     .option('--user <name:password>', 'a user who can log in; may be repeated (default: demo:demo)', collectUser)
     .option(
@@ -193,7 +196,7 @@ function printEmulator(
 
   base_url       ${baseUrl}
   frontend_url   ${frontendUrl}   (the issuer)${issuer.map((name) => `\n  issuer         ${frontendUrl}/${name}`).join('')}
-  client_id      ${clientId}
+  client_id      ${client?.map(({ id }) => id).join(', ') ?? clientId}
   client_secret  ${client === undefined ? clientSecret || 'none' : 'as given'}
   console        ${consoleUrl}${
     caFile === undefined
@@ -203,6 +206,11 @@ function printEmulator(
   }
 `);
   printStderr('Ctrl-C ends it.');
+}
+
+function parseProfile(name: string): string {
+  if (CLOUD_NAMES.some((one) => one === name)) return name;
+  throw new InvalidArgumentError(`Allowed choices are ${CLOUD_NAMES.join(', ')}.${didYouMean(name, CLOUD_NAMES)}`);
 }
 
 function collectClient(text: string, before: readonly ClientOptions[] = []): ClientOptions[] {

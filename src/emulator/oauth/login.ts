@@ -152,7 +152,8 @@ function readAuthorizeUrl(portal: EmulatedPortal, text: string): AuthorizationRe
   const read = url?.origin === frontend ? AUTHORIZE_READERS[path] : undefined;
   if (url === null || read === undefined) {
     const paths = Object.keys(AUTHORIZE_READERS).join(' or ');
-    throw new LoginError(`authorizeUrl: must be a URL of ${frontend} with the path ${paths} (found another)`);
+    const found = JSON.stringify(text.replace(/[?#].*/s, '').slice(0, 100));
+    throw new LoginError(`authorizeUrl: must be a URL of ${frontend} with the path ${paths} (found ${found})`);
   }
   // As it was sent, because the client gets its state back unchanged.
   const query = /\?([^#]*)/.exec(text)?.[1] ?? '';

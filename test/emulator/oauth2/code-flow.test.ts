@@ -167,6 +167,7 @@ test.for([
   [{ authorizeUrl: 'nonsense', user: 'alice' }, 'authorizeUrl: must be a URL of'],
   [{ authorizeUrl: 'https://portal.example/oauth2/authorize', user: 'alice' }, 'authorizeUrl: must be a URL of'],
   [{ authorizeUrl: '/oauth2/token', user: 'alice' }, 'authorizeUrl: must be a URL of'],
+  [{ authorizeUrl: 'x?code=a-secret', user: 'alice' }, '/oauth2/authorize (found "x")'],
   [
     { authorizeUrl: '/oauth2/authorize?client_id=nobody', user: 'alice' },
     '(found the client_id nobody; registered: tool; start ',
