@@ -81,9 +81,11 @@ it('with the commands of the README an appliance gets a token that the cloud acc
   const [withoutBrowser = ''] = readExamples('What the hub offers', 'sh', 'docs/appliances.md');
   const noBrowser = await start(`curl() { printf '%s\\n' "$@"; }\n${withoutBrowser}`, { CLOUD: baseUrl }).ended;
   expect(noBrowser).toMatchObject({ status: 0, stderr: '' });
-  const [, , , header = '', , json = '', api = ''] = noBrowser.stdout.split('\n');
+  // The arguments of the second command end with what the first one has printed: its own.
+  const [, , , header = '', , json = '', api = ''] = noBrowser.stdout.split('\n').slice(5);
   const sent = { method: 'POST', headers: Object.fromEntries([header.split(': ')]), body: json };
-  expect((await fetch(api, sent)).status).toBe(200);
+  const { location } = (await (await fetch(api, sent)).json()) as { location: string };
+  expect((await fetch(location)).status).toBe(200);
   await eventually(async () => {
     const { grants } = (await (await fetch(`${baseUrl}/_emulator/grants`)).json()) as { grants: unknown[] };
     return grants.length === 2;
