@@ -61,7 +61,7 @@ it.each([
     }
     await expectUsable(visit, `${way}-third-appliance`);
     await tap('#connect');
-    await tap(page.getByRole('link', { name: texts.pairing.logIn }));
+    await tap(page.getByRole('link', { name: texts.pairing.logInAt(new URL(emulator.frontendUrl).host) }));
     taps += 1;
     await logIn(page);
     for (const name of ['inverter', 'wallbox']) {
