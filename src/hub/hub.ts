@@ -10,8 +10,8 @@ import type { Configuration } from '../configuration/configuration.ts';
 import type { Administration } from '../core/administration.ts';
 import type { NoticeReport } from '../core/health/notice.ts';
 import type { Log } from '../core/log.ts';
-import type { PairingFailureReason } from '../core/pairings/pairing.ts';
 import type { ReloadControl } from '../core/reload.ts';
+import { publicReason } from '../core/reports/pairing-failure.ts';
 import { openIngressServer } from '../lan/ingress-server.ts';
 import type { ListeningSocketPool } from '../lan/listening-socket-pool.ts';
 import { openLocalServer } from '../lan/local-server.ts';
@@ -65,9 +65,6 @@ export interface Hub extends AsyncDisposable {
 
 /** After a start the hub asks portals only when it has done what cannot wait, in ms. */
 const CLIENT_CHECK_DELAY = 30_000;
-
-/** Why a login fails if the portal does not accept the hub as its client. */
-const REFUSED_CLIENT: readonly PairingFailureReason[] = ['misconfigured', 'client_unknown'];
 
 /** The options of a hub in a daemon that outlives it. */
 export interface HubOptions {
@@ -134,7 +131,7 @@ export async function startHub(
   events.subscribe(({ kind, connection, ...event }) => {
     const portal = connections.byId(connection)?.portal ?? '';
     if (kind === 'paired' || kind === 'refreshed') portalClients.accept(portal);
-    else if ('reason' in event && REFUSED_CLIENT.includes(event.reason)) portalClients.reject(portal);
+    else if ('reason' in event && publicReason(event.reason) === 'misconfigured') portalClients.reject(portal);
   });
 
   await yieldToEventLoop();

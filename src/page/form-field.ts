@@ -31,8 +31,8 @@ function renderField(
 !${hint === null ? '' : html`<p class="hint" id="${id}-hint">${hint}</p>`}</div>`;
 }
 
-/** @param maxLength in characters @returns HTML */
-export function renderTextField(field: FormField, value: string, maxLength: number, isFocused: boolean): string {
+/** @param maxLength in characters: more than any valid value, so that a longer one is told and not cut @returns HTML */
+export function renderTextField(field: FormField, value: string, isFocused: boolean, maxLength = 1000): string {
   const { id, copied } = field;
   return renderField(field, (attributes) => {
     const input = html`<input id="${id}" name="${id}" value="${value}" maxlength="${maxLength}" autocomplete="off" autocapitalize="none" autocorrect="off" spellcheck="false"!${attributes}!${isFocused ? ' autofocus' : ''}>`;

@@ -16,6 +16,7 @@ import type { Notice, NoticeCode } from '../core/health/notice.ts';
 import { capitalize } from '../core/letter-case.ts';
 import { USER_CODE_FORMAT } from '../core/letter-code.ts';
 import type { Named } from '../core/name.ts';
+import { publicReason } from '../core/reports/pairing-failure.ts';
 import { credentialsAdvice, credentialsForm } from './callback/pairing-messages.ts';
 import { joinTitles, renewalText, titlesOf } from './connection-names.ts';
 import type { DisplaySeverity } from './elements.ts';
@@ -233,7 +234,7 @@ function remedyOf(
 /** Whether a condition of a connection says that its portal does not accept the hub as its client. */
 export function isClientRejected(code: Condition['code'], pairingFailed: LoginStatus['pairingFailed']): boolean {
   const reason = code === 'pairing_failed' ? pairingFailed?.reason : code;
-  return reason === 'misconfigured' || reason === 'client_unknown';
+  return reason !== undefined && publicReason(reason) === 'misconfigured';
 }
 
 /** What is open although the connection has a grant: a new login, or an appliance that asks whether it may use it. */

@@ -82,7 +82,7 @@ function renderForm(
   problem?: string,
 ): string {
   const field = { id: 'name', label: adding.name, hint, problem };
-  const content = html`!${renderTextField(field, value, 1000, problem !== undefined)}
+  const content = html`!${renderTextField(field, value, problem !== undefined)}
 <div class="actions"><button id="save-name">${appliance.saveName}</button></div>`;
   return csrfForm(session, `${path.replace(/\/$/, '')}/rename`, content, 'fields');
 }

@@ -116,10 +116,11 @@ export function createPortalAdministration(context: PortalAdministrationContext,
 
   return {
     portals: () => titlePortals(configured, added.names),
-    describePortals: () =>
-      configured.map((portal, index) => {
+    describePortals() {
+      const titled = titlePortals(configured, added.names);
+      return configured.map((portal, index) => {
         const { name, type } = portal;
-        const { title = name } = titlePortals(configured, added.names)[index] ?? {};
+        const { title = name } = titled[index] ?? {};
         const { login, redirectUri } = inspectPortal(name).describeLogin();
         const at = reached.get(name);
         const preset = presetOf(portal);
@@ -133,7 +134,8 @@ export function createPortalAdministration(context: PortalAdministrationContext,
           ...(preset && { preset: preset.name }),
           ...(added.names.has(name) && { added: true as const }),
         };
-      }),
+      });
+    },
     async enteredPortal(name) {
       if (!added.names.has(name)) return null;
       const { client_secret: _, ...keys } = (await added.read())[name] ?? {};

@@ -192,10 +192,10 @@ export function renderApplianceForm(
   const portal = { id: 'portal', label: adding.portal, hint: null, problem: problems.portal, onlyForOwn: true };
   const login = { selected: typed.connection, hint: connectionChoice.hint, problem: problems.connection };
   const content = html`<input type="hidden" name="form" value="${token}">
-!${renderTextField(name, typed.name, 1000, !isScopeFocused)}
+!${renderTextField(name, typed.name, !isScopeFocused)}
 !${connections.length === 0 ? '' : renderConnectionChoice(texts, 'connection', connections, login)}
 !${renderPortalChoice(portal, portals, typed.portal, texts)}
-!${renderTextField(scope, typed.scope, 1000, isScopeFocused)}
+!${renderTextField(scope, typed.scope, isScopeFocused)}
 <div class="actions"><button class="primary" id="submit">${adding.add}</button></div>`;
   return csrfForm(session, '/appliances/add', content, 'fields');
 }

@@ -1,6 +1,7 @@
 import type { PairedConnection } from '../../core/lan-service.ts';
 import { isInstallerInitiated, type Pairing, type PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { CredentialLocation } from '../../core/portals/identity.ts';
+import { publicReason } from '../../core/reports/pairing-failure.ts';
 import type { ProblemCode } from '../../core/reports/problem.ts';
 import { connectionNote, sentenceAbout } from '../connection-names.ts';
 import type { MessagePage } from '../document.ts';
@@ -76,7 +77,7 @@ export function credentialsAdvice(
 ): string[] {
   const { corrections } = states;
   const { portal, secretFile, appliedBy = 'reload' } = location;
-  if (reason !== 'client_unknown' && reason !== 'misconfigured') return [];
+  if (publicReason(reason) !== 'misconfigured') return [];
   if (appliedBy === 'enter_again') return [corrections.enterAgain];
   if (reason === 'misconfigured') return [corrections.credentials(portal, secretFile, corrections.apply[appliedBy])];
   const apply = corrections.apply[appliedBy === 'app_restart' ? appliedBy : 'reload'];

@@ -84,9 +84,9 @@ function addConnectionPage(
   const scope = { id: 'scope', label: adding.scope, hint: addConnection.scopeHint, problem: problems.scope };
   const portal = { id: 'portal', label: adding.portal, hint: null, problem: problems.portal };
   const content = html`<input type="hidden" name="form" value="${key}">
-!${renderTextField(name, typed.name, 1000, !isScopeFocused)}
+!${renderTextField(name, typed.name, !isScopeFocused)}
 !${renderPortalChoice(portal, portals, typed.portal, texts)}
-!${renderTextField(scope, typed.scope, 1000, isScopeFocused)}
+!${renderTextField(scope, typed.scope, isScopeFocused)}
 <div class="actions"><button class="primary" id="submit">${adding.add}</button></div>`;
   return {
     title: addConnection.title,

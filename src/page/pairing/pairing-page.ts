@@ -2,6 +2,7 @@ import { html } from 'ghtml';
 import type { PairedConnection } from '../../core/lan-service.ts';
 import type { PairingFailureReason } from '../../core/pairings/pairing.ts';
 import type { PairingView } from '../../core/pairings/pairing-administration.ts';
+import { publicReason } from '../../core/reports/pairing-failure.ts';
 import { credentialsAdvice, credentialsForm, loginFailureText } from '../callback/pairing-messages.ts';
 import { joinTitles, pagePathOf, sentenceAbout } from '../connection-names.ts';
 import { type DisplaySeverity, icon, timeElement } from '../elements.ts';
@@ -138,7 +139,7 @@ function renderCredentialsLink(
   reason: PairingFailureReason,
   { newestPairing, credentialLocation }: PairingView,
 ): string {
-  const isRejected = reason === 'misconfigured' || reason === 'client_unknown';
+  const isRejected = publicReason(reason) === 'misconfigured';
   const form = isRejected && newestPairing === null ? credentialsForm(credentialLocation) : null;
   return form === null ? '' : html`<a class="button primary" id="enter-again" href="${form}">${portal.again}</a>`;
 }

@@ -69,7 +69,7 @@ function pasteAddressPage(
     hint: paste.secret,
     ...(problem !== null && { problem }),
   };
-  const content = html`!${renderTextField(field, typed, MAX_ADDRESS_LENGTH, problem !== null)}
+  const content = html`!${renderTextField(field, typed, problem !== null, MAX_ADDRESS_LENGTH)}
 <div class="actions"><button class="primary" id="submit">${paste.connect}</button></div>`;
   return {
     title: paste.title,

@@ -245,7 +245,7 @@ function addPortalPage(
     const field = { id: key, label, hint: shown, problem: problems[key], copied: isCopied && texts };
     const options = values?.map((one) => ({ value: one, text: one }));
     return options === undefined
-      ? renderTextField(field, value, MAX_LENGTH, false)
+      ? renderTextField(field, value, false, MAX_LENGTH)
       : renderSelectField(field, key, options, value);
   });
   const others = Object.entries(problems).filter(([key]) => !fields.some((field) => field.key === key));
