@@ -462,3 +462,11 @@ test('an appliance keeps its grant when its portal is no longer configured', asy
   // The grant is not said to have wrong credentials: the status says at once that the portal is missing.
   expect(harness.statusOf('wallbox').problem).toMatchObject({ code: 'misconfigured', condition: 'portal_missing' });
 });
+
+test('a login that replaces a grant ends the one before, so that no late answer of that one is kept', async () => {
+  const { harness, id } = await BrokerHarness.startPaired();
+  const former = harness.run.grants.get(id);
+  if (former === undefined) throw new Error('the connection has no grant');
+  harness.run.grants.replace({ ...former.grant, generation: former.grant.generation + 1 });
+  expect([former.hasEnded, harness.run.grants.get(id)?.hasEnded]).toEqual([true, false]);
+});
